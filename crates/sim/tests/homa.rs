@@ -239,3 +239,91 @@ fn all_that_is_missing_is_requested_at_once() {
         assert!(u64::from(4 * timeouts) < lost, "{timeouts} timeouts of {lost} packets");
     }
 }
+
+/// A star at 100 Gb/s with 1 us links. Links of these hosts are down from a time on, for another one, both in nanoseconds.
+fn outages(size: u64, times: &[(u32, u32, u32)]) -> Config {
+    let text = "[topology]\nkind = \"star\"\nhosts = 2\nhost_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                [transport]\nkind = \"homa\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let event = |(host, at, lasts): &(u32, u32, u32)| {
+        format!(
+            "{{ at = \"{at}ns\", lasts = \"{lasts}ns\", link = [\"host{host}\", \"s0\"], change = \"down\" }}"
+        )
+    };
+    let events = format!("[{}]", times.iter().map(event).collect::<Vec<_>>().join(", "));
+    let sets: &[(&str, &str)] = if times.is_empty() { &[] } else { &[("failures.event", &events)] };
+    let scenario = load(text, sets).unwrap_or_else(|error| panic!("{error}"));
+    Config { traffic: traffic(vec![message(0, 1, size)]), ..scenario.config().expect("a configuration") }
+}
+
+#[test]
+fn lost_packets_cost_one_timeout_however_many_gaps_they_leave() {
+    let gaps = [200_000, 230_000, 260_000, 290_000].map(|at| (0, at, 100));
+    let took = |gaps: &[(u32, u32, u32)]| {
+        let (kept, outcome) = run(outages(5_000_000, gaps));
+        (completion_times(&kept)[0], losses_of(&outcome), kept.flows[0].timeouts)
+    };
+    let (whole, ..) = took(&[]);
+    let rto = Time::from_ms(1);
+    for number in 1..=gaps.len() {
+        let (time, losses, timeouts) = took(&gaps[..number]);
+        assert!(losses.lost() as usize >= 2 * number, "{losses:?}");
+        assert_eq!(losses.retransmitted, losses.lost());
+        assert_eq!(losses.retransmitted_spurious, 0);
+        // The link is not full for the rest of the message: what is missing counts as in flight until it is requested.
+        let slower = Time(whole.0 * 3);
+        assert!(time < rto + slower, "{number} gaps: {time}");
+        // The receiver's round of RESENDs, and the sender's request for the acknowledgement.
+        assert!(timeouts <= 2, "{number} gaps: {timeouts} timeouts");
+    }
+}
+
+#[test]
+fn a_window_that_was_lost_is_whole_again_after_a_round() {
+    // All that is in flight is lost, in the middle of a message; the rest goes at line rate.
+    let (kept, outcome) = run(outages(20_000_000, &[(1, 200_000, 20_000)]));
+    let (whole, _) = run(outages(20_000_000, &[]));
+    let [time, whole] = [kept, whole].map(|kept| completion_times(&kept)[0]);
+    assert!(losses_of(&outcome).lost() > 20);
+    assert!(time < whole + Time::from_us(1060), "{time} {whole}");
+}
+
+#[test]
+fn a_request_of_the_sender_has_what_is_missing_sent_again() {
+    // Packets are lost, and so are the requests that the receiver sends after 1 005 and 3 005 us, when its timeout has doubled.
+    let (kept, _) = run(outages(20_000, &[(0, 1000, 1000), (1, 1_005_000, 500), (1, 3_004_900, 200)]));
+    let time = completion_times(&kept)[0];
+    assert!(time < Time::from_us(3100), "{time}");
+}
+
+#[test]
+fn packets_that_are_late_and_not_lost_are_not_sent_again() {
+    // Sprayed over paths of unlike delay, and waiting in a queue for less than a timeout.
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 8\n\
+                [transport]\nkind = \"homa\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let scenario = load(text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let flows = (0..8).map(|src| message(src, 8 + src % 4, 300_000)).collect();
+    let (kept, outcome) =
+        run(Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") });
+    assert!(kept.flows.iter().all(|flow| flow.timeouts == 0 && flow.packets_retransmitted == 0));
+    assert_eq!(losses_of(&outcome).retransmitted, 0);
+}
+
+#[test]
+fn a_lone_message_takes_its_ideal_time_to_the_picosecond() {
+    let sizes =
+        [1, 281, 1000, 1442, 1443, 1456, 1457, 2884, 2890, 10_000, 55_000, 55_500, 100_000, 1_000_000];
+    for size in sizes {
+        let (kept, _) = run(outages(size, &[]));
+        assert_eq!(completion_times(&kept)[0], kept.flows[0].ideal, "{size} B");
+    }
+    // The same with all packets of a message on one path.
+    for size in sizes {
+        let text = "[topology]\nkind = \"star\"\nhosts = 2\nhost_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                    [transport]\nkind = \"homa\"\nspray = false\n[switch]\nbalancer = { kind = \"ecmp\" }\n\
+                    [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+        let config =
+            load(text, &[]).unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
+        let (kept, _) = run(Config { traffic: traffic(vec![message(0, 1, size)]), ..config });
+        assert_eq!(completion_times(&kept)[0], kept.flows[0].ideal, "{size} B on one path");
+    }
+}

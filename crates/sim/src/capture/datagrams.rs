@@ -26,7 +26,8 @@
 //!         NDP pull                      pull number, packets in order
 //!         Homa data                     bytes of the message *, number of the packet
 //!         Homa grant                    packets that may be sent, level of the new ones
-//!         Homa packets requested        first packet, the one after the last, level
+//!         Homa packets requested        first packet, the one after the last, level (8 bits) and above
+//!                                       it the number of the round
 //!         Homa sender asks              bytes of the message *
 //! ```
 //!

@@ -2,16 +2,13 @@
 //! forwards them (store-and-forward or cut-through), and its acknowledgements return back to back.
 
 use crate::net::port::Line;
-use crate::transport::Framing;
+use crate::transport::{Framing, PacketRun};
 use crate::units::Time;
 
 /// The packets of `size` payload bytes as they arrive at the receiver.
 pub fn delivery<'l>(path: impl Iterator<Item = &'l Line>, framing: &Framing, size: u64) -> Train {
-    let packets = size.div_ceil(framing.payload).max(1);
-    let full = framing.data_bytes(framing.payload);
-    let last = framing.data_bytes(size - (packets - 1) * framing.payload);
-    let train = Train { full_packets: packets - 1, ..Train::default() };
-    path.fold(train, |train, line| train.cross(line, full, last))
+    let train = Train(framing.runs(size).map(|run| Run { of: run, ..Run::default() }));
+    path.fold(train, |train, line| train.cross(line))
 }
 
 /// The time at which the last byte has been acknowledged by a receiver that got a train of packets. `back`:
@@ -19,26 +16,38 @@ pub fn delivery<'l>(path: impl Iterator<Item = &'l Line>, framing: &Framing, siz
 pub fn acknowledged<'l>(train: Train, back: impl Iterator<Item = &'l Line>, framing: &Framing) -> Time {
     // A packet is acknowledged when it has arrived completely; acknowledgements, too, follow each other back
     // to back.
-    let full_packets = if framing.acks_each { train.full_packets } else { 0 };
-    let acks = Train { first: train.first.whole(), last: train.last.whole(), full_packets, ..train };
-    let ack = framing.ack;
-    back.fold(acks, |acks, line| acks.cross(line, ack, ack)).last.tail
+    let ack = |run: Run| Run {
+        of: PacketRun { packets: run.of.packets, bytes: framing.ack },
+        first: run.first.whole(),
+        last: run.last.whole(),
+    };
+    match framing.acks_each {
+        true => back.fold(Train(train.0.map(ack)), |acks, line| acks.cross(line)).end(),
+        false => back.fold(Arrival::at(train.end()), |last, line| crosses(line, last, framing.ack)).tail,
+    }
 }
 
 /// Latency of one packet.
 pub fn lone<'l>(path: impl Iterator<Item = &'l Line>, bytes: u64) -> Time {
-    let cross = |packet: Arrival, line: &Line| reaches(line, packet.earliest(line, bytes), bytes);
-    path.fold(Arrival::default(), cross).tail
+    path.fold(Arrival::default(), |packet, line| crosses(line, packet, bytes)).tail
 }
 
-/// Equal packets, and a last one that may be smaller, as they arrive at a hop. The equal ones have a constant
-/// spacing: that of the slowest hop so far.
+/// A packet at the far end of a link that nothing else uses.
+fn crosses(line: &Line, packet: Arrival, bytes: u64) -> Arrival {
+    reaches(line, packet.earliest(line, bytes), bytes)
+}
+
+/// The packets of a flow, run by run, as they arrive at a hop.
+#[derive(Clone, Copy)]
+pub struct Train([Run; 4]);
+
+/// Equal packets as they arrive at a hop. Between the first and the last one the spacing does not decrease: each
+/// leaves a link when it has arrived or when those before it have left, whichever is later.
 #[derive(Clone, Copy, Default)]
-pub struct Train {
-    full_packets: u64,
+struct Run {
+    of: PacketRun,
     first: Arrival,
-    pace: Time,
-    pub last: Arrival,
+    last: Arrival,
 }
 
 /// When a packet may be forwarded, and when it has arrived completely.
@@ -69,21 +78,28 @@ impl Arrival {
 }
 
 impl Train {
+    /// When the last packet has arrived completely.
+    pub fn end(&self) -> Time {
+        self.0.iter().filter(|run| run.of.packets > 0).map(|run| run.last.tail).max().unwrap_or(Time::ZERO)
+    }
+
     /// The train at the far end of a link.
-    fn cross(self, line: &Line, full: u64, last: u64) -> Train {
-        let tx = |bytes| line.transmission_time(bytes);
-        let mut start = self.last.earliest(line, last);
-        let mut next = Train { pace: self.pace.max(tx(full)), ..self };
-        if self.full_packets > 0 {
-            let first = self.first.earliest(line, full);
-            let last_sent = first
-                .saturating_add(Time(next.pace.0.saturating_mul(self.full_packets - 1)))
-                .saturating_add(tx(full));
-            start = start.max(last_sent);
-            next.first = reaches(line, first, full);
+    fn cross(mut self, line: &Line) -> Train {
+        // When the packets before have left.
+        let mut free = Time::ZERO;
+        for run in self.0.iter_mut().filter(|run| run.of.packets > 0) {
+            let PacketRun { packets, bytes } = run.of;
+            let tx = line.transmission_time(bytes);
+            let first = run.first.earliest(line, bytes).max(free);
+            let together = Time(tx.0.saturating_mul(packets - 1));
+            let last = match packets {
+                1 => first,
+                _ => run.last.earliest(line, bytes).max(first.saturating_add(together)),
+            };
+            free = last.saturating_add(tx);
+            (run.first, run.last) = (reaches(line, first, bytes), reaches(line, last, bytes));
         }
-        next.last = reaches(line, start, last);
-        next
+        self
     }
 }
 

@@ -160,9 +160,9 @@ impl Ideals {
         let rate = |host| self.links.host_rate(&self.routes[0], host);
         let (from, to) = (rate(flow.src)?, rate(flow.dst)?);
         let framing = sending.framing;
-        let packets = flow.size.div_ceil(framing.payload).max(1);
-        let wire = flow.size + packets * framing.header;
-        let smallest = framing.data_bytes(flow.size - (packets - 1) * framing.payload);
+        let runs = framing.runs(flow.size).into_iter().filter(|run| run.packets > 0);
+        let wire = runs.clone().map(|run| run.packets * run.bytes).sum();
+        let smallest = runs.map(|run| run.bytes).min().unwrap_or(0);
         let [there, back] = self.paths.pairs(&self.links, flow.src, flow.dst)?;
         let latency = lone(&there, &back, &self.links, smallest);
         Some(Alone {

@@ -153,10 +153,10 @@ impl Ideals {
         if one_way && sending.one_path && (stays.one_path || one_link()) {
             let train = delivery(0);
             let end = || alone::acknowledged(train, back.path(links, 0), framing);
-            return Some((if acknowledged { end() } else { train.last.tail }, there.length()));
+            return Some((if acknowledged { end() } else { train.end() }, there.length()));
         }
         let delivered = match there.count().filter(|_| stays.one_path) {
-            Some(paths) => (0..paths).map(|path| delivery(path).last.tail).min().unwrap_or(Time::ZERO),
+            Some(paths) => (0..paths).map(|path| delivery(path).end()).min().unwrap_or(Time::ZERO),
             None => {
                 let load = Load::new(spec.size, framing, sending.in_order, self.overtakes_tails);
                 let together = spread::delivery(&there.hops(&back, links), &load);
@@ -174,7 +174,7 @@ impl Ideals {
         let (there, back) = (hops(spec.src, spec.dst), hops(spec.dst, spec.src));
         let delivered = if sending.one_path {
             let path = there.iter().map(|hop| &hop.best);
-            alone::delivery(path, &sending.framing, spec.size).last.tail
+            alone::delivery(path, &sending.framing, spec.size).end()
         } else {
             let in_order = sending.in_order;
             let load = Load::new(spec.size, &sending.framing, in_order, self.overtakes_tails);

@@ -7,9 +7,9 @@
 //!
 //! > max over i of A_i + W / C_i + L_i
 //!
-//! where A_i and L_i are those of the fastest link of every hop. The same holds for the full packets alone,
-//! and for each packet. A smaller last packet leaves its host after the others if they leave through one port
-//! in order.
+//! where A_i and L_i are those of the fastest link of every hop. The same holds for the packets that leave first, up
+//! to each change of size, and for each packet. A smaller last packet leaves its host after the others if they
+//! leave through one port in order.
 //!
 //! If all paths are equal and no slower than the hosts' links, the bound is the time that a flow takes on one
 //! of them, except for flows with fewer packets than the paths have hops, whose smaller last packet may
@@ -17,7 +17,7 @@
 
 use super::alone::{Arrival, reaches};
 use crate::net::port::{Line, Rounding};
-use crate::transport::Framing;
+use crate::transport::{Framing, PacketRun};
 use crate::units::Time;
 
 /// The links of one hop.
@@ -38,13 +38,12 @@ impl Hop {
     }
 }
 
-/// The packets of a flow: full ones, and a last one that may be smaller.
+/// The packets of a flow.
 #[derive(Clone, Copy)]
 pub struct Load {
-    full: u64,
-    last: u64,
-    packets: u64,
-    /// The last packet leaves its host after the others.
+    /// In the order in which they leave.
+    runs: [PacketRun; 4],
+    /// Packets leave their host in order.
     in_order: bool,
     /// Switches may forward a packet before it has arrived completely, and without waiting for its tail.
     overtakes_tails: bool,
@@ -52,41 +51,44 @@ pub struct Load {
 
 impl Load {
     pub fn new(size: u64, framing: &Framing, in_order: bool, overtakes_tails: bool) -> Load {
-        let packets = size.div_ceil(framing.payload).max(1);
-        let last = framing.data_bytes(size - (packets - 1) * framing.payload);
-        Load { full: framing.data_bytes(framing.payload), last, packets, in_order, overtakes_tails }
+        Load { runs: framing.runs(size), in_order, overtakes_tails }
+    }
+
+    /// Runs with packets; the numbers of runs up to each, itself included.
+    fn filled(&self) -> impl Iterator<Item = (usize, PacketRun)> {
+        let numbered = self.runs.into_iter().enumerate().map(|(at, run)| (at + 1, run));
+        numbered.filter(|(_, run)| run.packets > 0)
     }
 
     /// The sizes of the packets.
-    pub fn sizes(&self) -> impl Iterator<Item = u64> + use<> {
-        let full = (self.packets > 1).then_some(self.full);
-        full.into_iter().chain(std::iter::once(self.last))
+    pub fn sizes(&self) -> impl Iterator<Item = u64> {
+        self.filled().map(|(_, run)| run.bytes)
     }
 
-    /// Earliest start of the last packet.
-    fn last_leaves(&self, first: &Hop) -> Time {
+    /// Earliest start of the packets after the first `runs` runs.
+    fn leave(&self, first: &Hop, runs: usize) -> Time {
         match self.in_order && first.is_one_link() {
-            true => time(self.crossing(&first.best, first.total, false)),
+            true => time(self.crossing(&first.best, first.total, runs)),
             false => Time::ZERO,
         }
     }
 
-    /// Time in picoseconds in which links with the total rate `total` transmit the full packets and, with
-    /// `last_too`, the last one. `line`: the fastest of them.
-    fn crossing(&self, line: &Line, total: u64, last_too: bool) -> i128 {
+    /// Time in picoseconds in which links with the total rate `total` transmit the packets of the first `runs` runs.
+    /// `line`: the fastest of the links.
+    fn crossing(&self, line: &Line, total: u64, runs: usize) -> i128 {
         const PICOBITS: u128 = 8_000_000_000_000;
-        let full_packets = self.packets - 1;
-        let last = if last_too { self.last } else { 0 };
+        let runs = &self.runs[..runs];
         if total == line.rate.0 {
             let tx = |bytes| u128::from(line.transmission_time(bytes).0);
-            let all = u128::from(full_packets).saturating_mul(tx(self.full));
-            return signed(all.saturating_add(if last_too { tx(last) } else { 0 }));
+            let of = |run: &PacketRun| u128::from(run.packets).saturating_mul(tx(run.bytes));
+            return signed(runs.iter().map(of).fold(0, u128::saturating_add));
         }
-        let bytes = u128::from(full_packets) * u128::from(self.full) + u128::from(last);
+        let bytes: u128 = runs.iter().map(|run| u128::from(run.packets) * u128::from(run.bytes)).sum();
         let mut work = bytes.saturating_mul(PICOBITS);
         if line.rounding != Rounding::Up {
             // Rounding shortens each transmission by less than a nanosecond and a rounding error.
-            let cut = 1001 * u128::from(line.rate.0) * u128::from(self.packets);
+            let packets: u128 = self.runs.iter().map(|run| u128::from(run.packets)).sum();
+            let cut = 1001 * u128::from(line.rate.0) * packets;
             work = work.saturating_sub(cut);
         }
         signed(work / u128::from(total.max(1)))
@@ -133,28 +135,24 @@ impl Course {
 /// Delivery time of a flow whose packets may take any of the paths over `hops`.
 pub fn delivery(hops: &[Hop], load: &Load) -> Time {
     let Some(first) = hops.first() else { return Time::ZERO };
-    let leaves = load.last_leaves(first);
-    let mut courses = vec![Course::of(hops, load.last, leaves)];
-    if load.packets > 1 {
-        courses.insert(0, Course::of(hops, load.full, Time::ZERO));
-    }
+    let course = |(runs, run): (usize, PacketRun)| Course::of(hops, run.bytes, load.leave(first, runs - 1));
+    let courses: Vec<Course> = load.filled().map(course).collect();
     let mut min = courses.iter().map(|course| i128::from(course.end.0)).max().unwrap_or(0);
     for at in 0..hops.len() {
-        min = min.max(load.through(hops, &courses, at, true));
-        if load.packets > 1 {
-            min = min.max(load.through(hops, &courses[..1], at, false));
+        for (number, (runs, _)) in load.filled().enumerate() {
+            min = min.max(load.through(hops, &courses[..=number], at, runs));
         }
     }
     time(min)
 }
 
 impl Load {
-    /// The bound on the delivery time of the packets of these kinds from the capacity of hop `at`.
-    fn through(&self, hops: &[Hop], courses: &[Course], at: usize, last_too: bool) -> i128 {
+    /// The bound on the delivery time of the packets of the first `runs` runs from the capacity of hop `at`.
+    fn through(&self, hops: &[Hop], courses: &[Course], at: usize, runs: usize) -> i128 {
         let start = courses.iter().map(|course| course.starts[at].0).min().unwrap_or(0);
         let rest = courses.iter().map(|course| course.rest(hops, at)).min().unwrap_or(0);
         let delays = || hops[at..].iter().map(|hop| i128::from(hop.best.delay.0)).sum();
         let rest = if self.overtakes_tails { rest } else { rest.max(delays()) };
-        i128::from(start) + self.crossing(&hops[at].best, hops[at].total, last_too) + rest
+        i128::from(start) + self.crossing(&hops[at].best, hops[at].total, runs) + rest
     }
 }

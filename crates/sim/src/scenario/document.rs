@@ -146,6 +146,41 @@ pub fn parse(text: &str, file: &str) -> Result<Table, Vec<Problem>> {
     Err(unreadable.into_iter().map(|(origin, message)| Problem::new(file, origin, "", message)).collect())
 }
 
+/// A problem for every key and every text that would not be printed in one line: names, groups and labels reach the terminal.
+pub fn unprintable(table: &Table, path: &str, file: &str) -> Vec<Problem> {
+    let within = |entry: &Entry| {
+        let path = format!("{path}{}", entry.key);
+        match is_unprintable(&entry.key) {
+            true => vec![not_printed(&entry.key, entry.origin.clone(), "", file)],
+            false => unprintable_in(&entry.node, &path, file),
+        }
+    };
+    table.entries.iter().flat_map(within).collect()
+}
+
+fn unprintable_in(node: &Node, path: &str, file: &str) -> Vec<Problem> {
+    match &node.data {
+        Data::Scalar(Value::Text(text)) if is_unprintable(text) => {
+            vec![not_printed(text, node.origin.clone(), path, file)]
+        }
+        Data::Scalar(_) => Vec::new(),
+        Data::List(nodes) => {
+            let each = nodes.iter().enumerate();
+            each.flat_map(|(place, node)| unprintable_in(node, &format!("{path}.{place}"), file)).collect()
+        }
+        Data::Table(table) => unprintable(table, &format!("{path}."), file),
+    }
+}
+
+fn is_unprintable(text: &str) -> bool {
+    text.contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}'))
+}
+
+fn not_printed(text: &str, origin: Origin, path: &str, file: &str) -> Problem {
+    let message = format!("expected text in one line without control characters, found {text:?}");
+    Problem::new(file, origin, path, message)
+}
+
 /// Byte offsets at which lines start.
 struct Lines(Vec<usize>);
 

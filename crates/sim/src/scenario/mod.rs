@@ -105,6 +105,10 @@ impl Scenario {
         if let Some(seed) = seed {
             problems.extend(document::set(&mut table, "seed", &seed.to_string(), file).err());
         }
+        let unprintable = document::unprintable(&table, "", file);
+        if !unprintable.is_empty() {
+            return Err(ScenarioError::new(unprintable));
+        }
         let scenario = Scenario::of(&table, file, base_dir, problems, hooks)?;
         let scale = scenario.scale;
         if scale.by == 1 {

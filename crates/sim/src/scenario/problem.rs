@@ -47,7 +47,10 @@ impl fmt::Display for Problem {
             Origin::Line(line) => write!(f, "{}:{line}: ", self.file)?,
             Origin::Nowhere => write!(f, "{}: ", self.file)?,
             Origin::Set(text) => {
-                write!(f, "--set {text}: ")?;
+                // A control character in it is what may be wrong with it.
+                let plain =
+                    |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+                write!(f, "--set {}: ", text.chars().map(plain).collect::<String>())?;
                 shown_path = text.split('=').next() == Some(self.path.as_str());
             }
         }

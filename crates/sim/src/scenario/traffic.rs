@@ -187,7 +187,7 @@ impl<'t> Hosts<'t> {
 }
 
 /// Replaces a transport that is wrong, so that what is wrong with the workload is reported as well.
-const PLAIN: Framing = Framing { payload: 1000, header: 0, ack: 0, acks_each: true };
+const PLAIN: Framing = Framing { payload: 1000, header: 0, ack: 0, acks_each: true, first: None };
 
 fn add_source(
     traffic: &mut Traffic,

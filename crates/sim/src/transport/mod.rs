@@ -35,7 +35,8 @@ pub use binding::{Leaving, NicPolicy};
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::Hold;
 pub use parameters::{
-    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, ReadContext, RunContext, TransportParameters,
+    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, PacketRun, ReadContext, RunContext,
+    TransportParameters,
 };
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
@@ -336,8 +337,7 @@ impl TransportConfig {
 
     /// Sizes of its packets.
     pub fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
-        let framing = each_kind!(self, own => own.framing(telemetry));
-        Framing { header: framing.header + u64::from(self.telemetry_at_edge(telemetry)), ..framing }
+        each_kind!(self.with_telemetry(telemetry), own => own.framing(telemetry))
     }
 
     /// The parameters with headers that have room for the telemetry of the edge.

@@ -243,19 +243,61 @@ pub struct Framing {
     pub ack: u64,
     /// Every data packet is acknowledged, not only the last one.
     pub acks_each: bool,
+    /// Those with which a flow begins, if they have other sizes.
+    pub first: Option<FirstPackets>,
+}
+
+/// Sizes of the packets with which a flow begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstPackets {
+    /// Payload bytes of a flow that such packets carry.
+    pub bytes: u64,
+    pub payload: u64,
+    pub header: u64,
+}
+
+/// Packets of equal size that leave one after the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PacketRun {
+    pub packets: u64,
+    /// Of each packet, on the wire.
+    pub bytes: u64,
 }
 
 impl Framing {
     /// Packets of these sizes, each of which is acknowledged.
     pub fn of(payload: u32, header: u32, ack: u32) -> Framing {
         let [payload, header, ack] = [payload, header, ack].map(u64::from);
-        Framing { payload, header, ack, acks_each: true }
+        Framing { payload, header, ack, acks_each: true, first: None }
+    }
+
+    /// The packets of a flow of `size` payload bytes in the order in which they leave; runs may be empty.
+    pub fn runs(&self, size: u64) -> [PacketRun; 4] {
+        const NONE: PacketRun = PacketRun { packets: 0, bytes: 0 };
+        let Some(first) = self.first else {
+            let [full, last] = cut(size, self.payload, self.header);
+            return [full, last, NONE, NONE];
+        };
+        let begin = size.min(first.bytes);
+        let [full, last] = cut(begin, first.payload, first.header);
+        let [later, end] = match size - begin {
+            0 => [NONE; 2],
+            rest => cut(rest, self.payload, self.header),
+        };
+        [full, last, later, end]
     }
 
     /// Bytes on the wire of a data packet with this payload.
     pub fn data_bytes(&self, payload: u64) -> u64 {
         payload + self.header
     }
+}
+
+/// Full packets, and a last one that may be smaller.
+fn cut(size: u64, payload: u64, header: u64) -> [PacketRun; 2] {
+    let packets = size.div_ceil(payload).max(1);
+    let last = size - (packets - 1) * payload + header;
+    [PacketRun { packets: packets - 1, bytes: payload + header }, PacketRun { packets: 1, bytes: last }]
 }
 
 /// Facts about a transport that other rooms use.

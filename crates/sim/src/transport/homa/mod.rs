@@ -12,7 +12,10 @@
 //! BUSY and the acknowledgement as the Linux module has them (HomaModule, commit 9edb958).
 //! Differs from the source: one acknowledgement, by which the sender learns of the end (there is none in the simulator); grants
 //! are cumulative, so that a lost one is made up for by the next; a message that a timeout has found silent is not granted to
-//! until a packet of it comes.
+//! until a packet of it comes. The paper's RESEND requests the first range that is missing: here, as in the module, a round requests
+//! every range. The module repeats rounds at a constant interval and at the highest priority, and answers each NEED_ACK for an
+//! incomplete message with one; here repetitions double the time, the level is that of the bytes that are missing, and a
+//! message of which a packet came, or was requested, less than a timeout ago is not requested.
 //! Validated by: tests/homa.rs.
 
 mod layout;

@@ -12,7 +12,9 @@ use crate::packet::Packet;
 use crate::parameters::{Parameters, Value, describe};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
-use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::parameters::{
+    Facts, FirstPackets, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
+};
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
@@ -183,7 +185,14 @@ impl TransportParameters for HomaConfig {
     }
 
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
-        Framing { acks_each: false, ..Framing::of(self.mtu, self.header, self.control) }
+        // Packets that need no grant have a longer header and less payload.
+        let first = FirstPackets {
+            bytes: self.layout(u64::from(u32::MAX)).unscheduled_bytes,
+            payload: u64::from(self.mtu - self.extra),
+            header: u64::from(self.header + self.extra),
+        };
+        let framing = Framing::of(self.mtu, self.header, self.control);
+        Framing { acks_each: false, first: Some(first), ..framing }
     }
 
     fn data_header(&mut self) -> &mut u32 {
