@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from weftline.cli.main import main
-from weftline.reproduce import demo
+from weftline.reproduce import demo, experiments
 
 
 def test_the_demo_names_five_papers_and_parts_that_exist():
@@ -62,4 +63,43 @@ def test_a_wrong_demo_file_says_what_is_wrong(tmp_path):
     path = tmp_path / "demo.toml"
     path.write_text('title = "t"\ntext = "x"\n[[panel]]\npapers = "HPCC"\n')
     with pytest.raises(InputError, match='unknown key "papers"'):
+        demo.load(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('line = "FQ"', 'line = "FQQ"', 'unknown line "FQQ": did you mean "FQ"?'),
+        (
+            'line = "FQ"\n',
+            'line = "FQ"\nbellow = 1\n',
+            'unknown key "bellow" of claim: did you mean "below"?',
+        ),
+        ("at_most = 1", "at_most = 1.2", "jain_without_last_second is an index from 0 to 1"),
+        ("above = 0.988", 'above = "1"', "above: expected number, found '1'"),
+        ('line = "FQ"\n', "", 'expected the key "line"'),
+        ("row 5, FQ: Jain's index", "row 5, FIFO: Jain's index", "expected a name that no other has"),
+    ],
+)
+def test_claims_of_the_demo_are_checked_as_those_of_experiments(tmp_path, old, new, says):
+    from weftline.errors import InputError
+
+    text = next(folder / demo.FILE for folder in experiments.directories()).read_text()
+    assert old in text
+    path = tmp_path / "demo.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match=re.escape(says)) as error:
+        demo.load(path)
+    assert str(error.value).startswith(str(path))
+
+
+def test_claims_of_the_demo_are_on_figures_that_it_runs(tmp_path):
+    from weftline.errors import InputError
+
+    text = next(folder / demo.FILE for folder in experiments.directories()).read_text()
+    path = tmp_path / "demo.toml"
+    path.write_text(text.replace('figure = "jain"', 'figure = "goodput"', 1))
+    with pytest.raises(
+        InputError, match='figure: expected one of the figures of the panel, jain, found "goo'
+    ):
         demo.load(path)

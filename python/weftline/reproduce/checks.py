@@ -187,7 +187,7 @@ def keys(table: dict[str, Any], kind: str, where: Where, header: str = "", numbe
     with located(where, "", header, number):
         _needs(table, _NEEDED.get(kind, ""), here)
     if kind in ("figure", "claim"):
-        _check_kind_has(table, kind, where, number)
+        _check_kind_has(table, kind, where, header, number)
 
 
 def _keys_of(kind: str, own: str) -> list[str]:
@@ -198,17 +198,17 @@ def _keys_of(kind: str, own: str) -> list[str]:
     return f"{_OF_ALL_FIGURES} {seeds} {KINDS[own][0]} {KINDS[own][1]}".split()
 
 
-def _check_kind_has(table: dict[str, Any], kind: str, where: Where, number: int) -> None:
+def _check_kind_has(table: dict[str, Any], kind: str, where: Where, header: str, number: int) -> None:
     """Refuse keys that would have no effect in a figure or a claim of this kind."""
     kinds, own = list(CLAIMS if kind == "claim" else KINDS), table.get("kind", "metric")
     if own not in kinds:
         return
     known = {one: _keys_of(kind, one) for one in kinds}
-    _refuse_idle(table, own, known, _called(table, kind), f"a {kind}", where, kind, number)
+    _refuse_idle(table, own, known, _called(table, kind), f"a {kind}", where, header, number)
     if "than" in table:
         known = {one: CLAIMS[one][3].split() for one in kinds}
         here = f"{_called(table, kind)}than: "
-        _refuse_idle(table["than"], own, known, here, "than in a claim", where, kind, number)
+        _refuse_idle(table["than"], own, known, here, "than in a claim", where, header, number)
 
 
 def _refuse_idle(
@@ -274,11 +274,18 @@ def references(experiment: Experiment, where: Where) -> None:
             _check_axis(experiment, axis)
     _check_cost(experiment)
     _check_trials(experiment)
-    figures = {figure.name: figure for figure in experiment.figures}
     for number, claim in enumerate(experiment.claims):
-        with located(where, "", "claim", number):
-            check_claim(claim, figures)
-            _check_names(experiment, claim, figures)
+        claim_references(experiment, claim, where, "claim", number)
+
+
+def claim_references(
+    experiment: Experiment, claim: dict[str, Any], where: Where, header: str, number: int
+) -> None:
+    """Check that what a claim, below the `number`-th header, names exists, and that it has what it needs."""
+    figures = {figure.name: figure for figure in experiment.figures}
+    with located(where, "", header, number):
+        check_claim(claim, figures)
+        _check_names(experiment, claim, figures)
 
 
 def _known(what: str, name: str, names: list[str]) -> None:

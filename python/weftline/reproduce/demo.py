@@ -32,7 +32,7 @@ from weftline import _native, scenarios
 from weftline.errors import InputError
 from weftline.report import page, run_page
 from weftline.report.page import Lead, Section
-from weftline.reproduce import claims, experiments, runner
+from weftline.reproduce import checks, claims, experiments, published_entries, runner
 from weftline.reproduce.claims import Verdict
 from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.findings import Findings
@@ -40,8 +40,11 @@ from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
 from weftline.sweeps.store import Point
 from weftline.terminal import ProgressLine, Table, wrapped
+from weftline.toml_lines import Where
 
 FILE = "demo.toml"
+CLAIM = "panel.claim"
+"""Header of its own claims."""
 _PANEL = {"paper", "text", "experiment", "figures", "only", "duration", "hosts", "seeds", "set", "claim"}
 _PANEL |= {"deeper"}
 
@@ -111,13 +114,17 @@ def load(path: Path | None = None) -> tuple[str, str, list[Panel]]:
     if place is None:
         raise InputError(f"{FILE} was not found next to the experiments")
     try:
-        data = tomllib.loads(scenarios.read_text(place, "a demo"))
-        return data["title"], data["text"].strip(), [_panel(entry, place) for entry in data["panel"]]
+        text = scenarios.read_text(place, "a demo")
+        data, panels, claims_before = tomllib.loads(text), [], 0
+        for entry in data["panel"]:
+            panels.append(_panel(entry, place, Where(str(place), text), claims_before))
+            claims_before += len(entry.get("claim", []))
+        return data["title"], data["text"].strip(), panels
     except (tomllib.TOMLDecodeError, KeyError, TypeError) as error:
         raise InputError(f"{place}: {error}") from None
 
 
-def _panel(entry: dict[str, Any], place: Path) -> Panel:
+def _panel(entry: dict[str, Any], place: Path, where: Where, claims_before: int) -> Panel:
     if unknown := entry.keys() - _PANEL:
         raise InputError(f'{place}: unknown key "{min(unknown)}"; known: {", ".join(sorted(_PANEL))}')
     whole = experiments.load(entry["experiment"])
@@ -125,7 +132,20 @@ def _panel(entry: dict[str, Any], place: Path) -> Panel:
     if len(figures) != len(entry["figures"]):
         raise InputError(f"{place}: {whole.name} has not all of the figures {', '.join(entry['figures'])}")
     checked = [claim for claim in whole.claims if claim["figure"] in entry["figures"]]
-    experiment = dataclasses.replace(whole, figures=figures, claims=[*checked, *entry.get("claim", [])])
+    own = [
+        experiments.read_claim(claim, where, CLAIM, number)
+        for number, claim in enumerate(entry.get("claim", []), claims_before)
+    ]
+    for number, claim in enumerate(own, claims_before):
+        checks.claim_references(whole, claim, where, CLAIM, number)
+        if claim["figure"] not in entry["figures"]:
+            raise InputError(
+                f'{where("figure", CLAIM, number)}: claim "{claim["text"]}": figure: expected one'
+                f' of the figures of the panel, {", ".join(entry["figures"])}, found "{claim["figure"]}"'
+            )
+    checks.unique({"claim": [*checked, *own]}, where)
+    published_entries.check(dataclasses.replace(whole, claims=own))
+    experiment = dataclasses.replace(whole, figures=figures, claims=[*checked, *own])
     only = {axis: list(variants) for axis, variants in entry["only"].items()}
     for axis, variants in only.items():
         for variant in variants:

@@ -295,17 +295,13 @@ def load(name: str) -> Experiment:
 def _read(name: str, folder: Path, data: dict[str, Any], where: Where) -> Experiment:
     checks.keys(data, "experiment", where)
     data, path = dict(data), where()
-    for kind in ("figure", "claim"):
-        data[kind] = [renamed.section(entry, f"{path}: {kind}: ") for entry in data.get(kind, [])]
-    data["claim"] = [renamed.keys(claim, renamed.CLAIM, f"{path}: claim") for claim in data["claim"]]
-    for kind in ("axis", "figure", "claim"):
+    data["figure"] = [renamed.section(entry, f"{path}: figure: ") for entry in data["figure"]]
+    for kind in ("axis", "figure"):
         for number, entry in enumerate(data.get(kind, [])):
             checks.keys(entry, kind, where, kind, number)
-            inner = {"variant": entry.get("variants"), "within": entry.get("within")}
-            inner |= {"than": [entry["than"]] if "than" in entry else None}
-            for of, tables in inner.items():
-                for table in tables or []:
-                    checks.keys(table, of, where, kind, number)
+            for variant in entry.get("variants", []):
+                checks.keys(variant, "variant", where, kind, number)
+    data["claim"] = [read_claim(entry, where, "claim", n) for n, entry in enumerate(data.get("claim", []))]
     checks.unique(data, where)
     for size in ("small", "full"):
         checks.keys(data.get(size, {}), "size", where, size)
@@ -336,6 +332,16 @@ def _read(name: str, folder: Path, data: dict[str, Any], where: Where) -> Experi
         seeded=data.get("seeded", True),
         published_part=_published(data),
     )
+
+
+def read_claim(entry: dict[str, Any], where: Where, header: str, number: int) -> dict[str, Any]:
+    """Return the claim below the `number`-th header of a file, with the new names of keys, once checked."""
+    claim = renamed.keys(renamed.section(entry, f"{where()}: claim: "), renamed.CLAIM, f"{where()}: claim")
+    checks.keys(claim, "claim", where, header, number)
+    for of, tables in (("within", claim.get("within", [])), ("than", [claim.get("than", {})])):
+        for table in tables:
+            checks.keys(table, of, where, header, number)
+    return claim
 
 
 def _published(data: dict[str, Any]) -> Published | None:
