@@ -2,11 +2,12 @@
 
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from weftline.errors import InputError
-from weftline.reproduce import experiments, runner
+from weftline.reproduce import claims, experiments, runner
 
 TREND = """title = "Mine"
 scenario = "s.toml"
@@ -69,6 +70,9 @@ above = 1
 PUBLISHED = [{"line": "A", "points": [[30, 1], [0.3333, 2]]}]
 
 
+RUN = SimpleNamespace(scenario={"seed": 1}, summary={})
+
+
 def load(folder, text, published=None):
     (folder / "experiment.toml").write_text(text)
     (folder / "published.json").write_text(json.dumps({"points": published or PUBLISHED}))
@@ -102,6 +106,7 @@ def test_the_experiment_is_valid_and_a_published_point_stands_at_the_place_that_
         (claim("metric", 'than = { sizes = { max = "1KB" } }'), "than: sizes has no effect in than in a"),
         (claim("metric", "than = {}"), "than: expected what differs from the claim, found {}"),
         (claim("metric", 'than = { metric = "fct_men" }'), 'did you mean "fct_mean"?'),
+        (claim("metric", 'than = { figure = "trend" }'), 'a figure of kind "trend" has claims of kind'),
         (claim("curve", 'metric = "fct_mean"'), 'metric has no effect in a claim of kind "curve"'),
         (claim("metric", 'at = "30"'), 'at has no effect in a claim of kind "metric"'),
         (claim("metric", 'against = ["B", "C"]'), "expected one line, found ['B', 'C']"),
@@ -189,6 +194,29 @@ def test_a_published_entry_that_would_be_ignored_is_refused(tmp_path, entries, s
 def test_entries_of_different_panels_are_accepted(tmp_path):
     entries = [PUBLISHED[0] | {"panel": {"size": size}} for size in ("big", "small")]
     assert load(tmp_path, TREND, entries)
+
+
+def test_a_claim_gives_another_figure_the_axes_of_its_panel_that_this_one_has(tmp_path):
+    text = claim("metric", 'panel = { size = "big" }\nthan = { figure = "curves" }')
+    experiment = load(tmp_path, text)
+    shown = [
+        SimpleNamespace(
+            figure=figure,
+            choice=(("size", "big"),) if figure.name == "plain" else (),
+            asked_lines=[
+                SimpleNamespace(label="A", place="", runs=[RUN], asked=(1,), values=lambda _, n=number: [n])
+            ],
+            published=[],
+        )
+        for number, figure in enumerate(experiment.figures, 1)
+    ]
+    experiment.claims, experiment.seeded = experiment.claims[:1], False
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claims, "_reasons", lambda claim, used: [])
+        (verdict,) = runner.check_claims(experiment, [shown])
+    assert verdict.measured == pytest.approx(2 / 3), "of plain over that of curves"
+    with pytest.raises(InputError, match=re.escape('no panels of the axis "size": it has one panel')):
+        load(tmp_path, claim("metric", 'than = { figure = "curves", panel = { size = "big" } }'))
 
 
 def test_seeds_that_the_user_chooses_are_those_of_every_figure(tmp_path):

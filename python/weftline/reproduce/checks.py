@@ -415,15 +415,18 @@ def _check_names(
 ) -> None:
     """Check that there is what a claim, and the side that it compares with, names."""
     here = _called(claim, "claim")
-    for side in (claim, {**claim, **claim.get("than", {})}):
-        _known("figure", side.get("figure", ""), list(figures))
+    for than in ({}, claim.get("than", {})):
+        side = {**claim, **than}
+        _known("figure", side["figure"], list(figures))
         figure = figures[side["figure"]]
         against = side.get("against", [])
         for line in [side.get("line", ""), *([against] if isinstance(against, str) else against)]:
             _known("line", line, experiment.named(figure, figure.lines))
         for place in (side[key] for key in ("at", "against_at") if key in side):
             _known(f"variant of {figure.along}", place, experiment.named(figure, figure.along))
-        _check_panel(experiment, figure, {**claim.get("panel", {}), **side.get("panel", {})}, here)
+        _check_panel(
+            experiment, figure, _panel_there(experiment, claim, figure) | than.get("panel", {}), here
+        )
         at = side.get("at")
         if "against" in side or "against_at" in side:
             other = side.get("against", side["line"])
@@ -433,9 +436,16 @@ def _check_names(
                 raise InputError(f'{here}against: "{side["line"]}" would be compared with itself')
     for bound in claim.get("within", []):
         _known("figure", bound.get("figure", ""), list(figures))
-        _check_panel(experiment, figures[bound["figure"]], claim.get("panel", {}), here)
+        figure = figures[bound["figure"]]
+        _check_panel(experiment, figure, _panel_there(experiment, claim, figure), here)
     if "than" in claim:
         _check_than(experiment, claim, figures, here)
+
+
+def _panel_there(experiment: Experiment, claim: dict[str, Any], figure: FigureDefinition) -> dict[str, str]:
+    """The panel of a claim on another figure: of the axes that this one has; on its own figure all of it."""
+    axes = experiment.panel_axes(figure) if figure.name != claim["figure"] else list(claim.get("panel", {}))
+    return {axis: variant for axis, variant in claim.get("panel", {}).items() if axis in axes}
 
 
 def _check_than(
@@ -466,11 +476,12 @@ def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) 
     of, needed, *_ = CLAIMS[kind]
     _needs(claim, needed, here)
     figure = figures.get(claim["figure"])
-    if figure is not None and figure.kind not in of.split():
-        fitting = [name for name, (kinds, *_) in CLAIMS.items() if figure.kind in kinds.split()]
+    for one in (figure, figures.get(claim.get("than", {}).get("figure", ""))):
+        if one is None or one.kind in of.split():
+            continue
+        fitting = [name for name, (kinds, *_) in CLAIMS.items() if one.kind in kinds.split()]
         raise InputError(
-            f'{here}kind: a figure of kind "{figure.kind}" has claims of kind {" or ".join(fitting)}, '
-            f"not {kind}"
+            f'{here}kind: a figure of kind "{one.kind}" has claims of kind {" or ".join(fitting)}, not {kind}'
         )
     if "metric" in needed.split():
         for side in (claim, claim.get("than", {})):

@@ -56,6 +56,12 @@ than ten seconds, and at the full size the minimum for a verdict."""
 Choice = tuple[tuple[str, str], ...]
 """One variant of each axis that matters: ((axis, variant), ...)."""
 
+
+def is_of(panel: Mapping[str, str], choice: Choice) -> bool:
+    """Return whether a choice is of the panel of a claim; axes that its figure does not have do not count."""
+    return all(panel.get(axis, variant) == variant for axis, variant in choice)
+
+
 Asked = Mapping[str, Sequence[str]]
 """Variants that the user requested by name, by axis."""
 

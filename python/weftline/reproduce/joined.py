@@ -24,7 +24,7 @@ from weftline.measures import evidence
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import metric
 from weftline.reproduce import claims, numbers, verdicts
-from weftline.reproduce.experiments import Experiment
+from weftline.reproduce.experiments import Experiment, is_of
 from weftline.reproduce.trials import METRICS, TrialMetric
 from weftline.scenario import Scenario
 from weftline.sweeps.store import Point, content_key
@@ -58,7 +58,7 @@ def measurement(claim: Mapping[str, Any], plan: Plan) -> dict[str, str]:
         for figure, choice, label, points in plan:
             if figure.name != side["figure"] or label not in claims.asked_lines(dict(side)):
                 continue
-            if panel.items() <= dict(choice).items() and (not places or points[0].place in places):
+            if is_of(panel, choice) and (not places or points[0].place in places):
                 options.append([figure.options.get("group"), figure.options.get("sizes")])
                 runs.add((label, points[0].place, _without_seed(points[0])))
     return {"claim": _hash([stated, options]), "runs": _hash(sorted(runs))}

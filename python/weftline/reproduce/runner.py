@@ -24,7 +24,7 @@ from weftline.measures.lines import Line
 from weftline.quantities import parse_numbers, parse_seeds
 from weftline.report import run_page
 from weftline.reproduce import agreement, claims, cost, experiments, findings, formulas, groups, trials
-from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
+from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition, is_of
 from weftline.reproduce.panels import Panel, panel_of, published_for, sections_of, tables_of
 from weftline.sweeps import executor, store
 from weftline.sweeps.store import Point
@@ -393,7 +393,7 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> l
     verdicts = []
     for claim in experiment.claims:
         wanted = claim.get("panel", {})
-        fitting = [p for found in panels for p in found if wanted.items() <= dict(p.choice).items()]
+        fitting = [p for found in panels for p in found if is_of(wanted, p.choice)]
         if claim.get("kind") in ("agreement", "order"):
             verdict = agreement.check(experiment, claim, fitting, seeded=experiment.seeded)
             verdicts += [verdict] if verdict else []
@@ -421,7 +421,7 @@ def _panel_of_claim(
 ) -> Panel | None:
     """The first panel of a claim's figure that fits, None if it was not run, or not with all its lines."""
     for panel in (p for found in panels for p in found if p.figure.name == claim["figure"]):
-        if wanted.items() <= dict(panel.choice).items():
+        if is_of(wanted, panel.choice):
             return panel if claims.asked_lines(claim) <= {line.label for line in panel.asked_lines} else None
     return None
 
