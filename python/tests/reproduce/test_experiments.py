@@ -204,6 +204,9 @@ def test_a_curve_claim_computes_the_published_number_from_the_published_curves(e
     claim = dict(CURVE)
     assert claims.check(claim | {"sizes": {"max": "100KB"}}, found, published).published == pytest.approx(0.5)
     assert claims.check(claim | {"sizes": {"min": "200KB"}}, found, published).published == pytest.approx(2.0)
+    assert claims.check(claim | {"published": 0.3}, found, published).published == 0.3, (
+        "what the claim states"
+    )
 
 
 @pytest.mark.parametrize(

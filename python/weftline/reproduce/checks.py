@@ -415,7 +415,8 @@ def _check_names(
 ) -> None:
     """Check that there is what a claim, and the side that it compares with, names."""
     here = _called(claim, "claim")
-    for than in ({}, claim.get("than", {})):
+    thans: list[dict[str, Any]] = [{}, claim.get("than", {})]
+    for than in thans:
         side = {**claim, **than}
         _known("figure", side["figure"], list(figures))
         figure = figures[side["figure"]]

@@ -13,8 +13,8 @@
 differ: the number is that over the same of another panel, percentile or line, as where a lead grows with the
 load, or of another figure, as one of flows of other sizes.
 
-`below` and `above` are the bounds; `at_most` is one that may be reached. The published number is computed in
-the same way from the published curves where there are any, else it is what the claim says.
+`below` and `above` are the bounds; `at_most` is one that may be reached. The published number is what the
+claim states as `published`, else it is computed in the same way from the published curves or points, if any.
 
 A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, a seed
 without the number, fewer than three seeds that have it: each makes a claim OPEN, with the reason below the
@@ -225,19 +225,20 @@ def _write(claim: dict[str, Any]) -> Callable[..., Any]:
 
 def _published(sides: Sequence[_Side]) -> float | None:
     """The published number: what a claim says, or what it comes to on the published curves or points."""
+    if "published" in sides[0].claim:
+        return sides[0].claim["published"]
     drawn = [_drawn(side) for side in sides]
     if len(drawn) == 1:
         return drawn[0]
     mine, other = drawn
-    return sides[0].claim.get("published", mine / other if mine and other else None)
+    return mine / other if mine and other else None
 
 
 def _drawn(side: _Side) -> float | None:
     claim = side.claim
     if claim.get("kind") == "curve":
         return _published_curve(side)
-    drawn = _published_point(claim, side.published) if claim.get("kind") == "trend" else None
-    return claim.get("published", drawn)
+    return _published_point(claim, side.published) if claim.get("kind") == "trend" else None
 
 
 def used_lines(claim: dict[str, Any], lines: Sequence[Line]) -> list[Line]:
@@ -386,15 +387,15 @@ def _curve_of_seed(claim: dict[str, Any], used: Sequence[Line]) -> float | None:
 
 
 def _published_curve(side: _Side) -> float | None:
-    """The published number of a claim on curves, from the published curves where there are all of them."""
+    """The number of a claim on the published curves; None where they are not all there, or nothing was run."""
     claim, percentile = side.claim, _percentile(side.claim)
     drawn = {e["line"]: e["values"] for e in side.published if e.get("percentile") == percentile}
     used = [claim["line"], *_others(claim)]
     lines = [line for label in used if (line := side.line(label, None))]
     if not all(label in drawn for label in used):
-        return claim.get("published")
+        return None
     if len(lines) < len(used) or not all(line.runs and line.has_flows for line in lines):
-        return claim.get("published")
+        return None
     # Published curves give shares of flows; the sizes at these shares are those of the flows that were run.
     mine = lines[0].curve(min(line.bins for line in lines))
     entries: dict[str, Curve] = {}
