@@ -61,7 +61,7 @@ def spans(rows: list[dict[str, Any]], run: Run) -> Iterator[tuple[dict[str, Any]
 
     A row that had not ended when the run did ends with it.
     """
-    end = run.summary["end_ns"]
+    end = run.summary.get("end_ns") or 0.0
     by_rank: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in rows:
         whole = row if row["finish_ns"] is not None else row | {"finish_ns": max(end, row["start_ns"])}

@@ -3,11 +3,12 @@
 import pytest
 
 import weftline
+from weftline.errors import InputError, RunFailed
 from weftline.figures import goodput_figures, network_view, time_figures
 from weftline.measures import evidence, over_time, readings, recovery
 from weftline.measures.lines import lines_of
-from weftline.measures.metrics import metric
-from weftline.report import answer_text
+from weftline.measures.metrics import METRICS, Flows, metric
+from weftline.report import answer_text, run_page
 from weftline.reproduce.experiments import FigureDefinition
 from weftline.reproduce.panels import Panel
 from weftline.sweeps import sweepfile
@@ -253,3 +254,29 @@ def test_percentiles_of_queues_are_bins(tmp_path):
     below = f"{lower / 1000 + 1:g} KB"
     assert f"99 % of the samples find less than {below} in a queue" in answer_text.answer(lines_of([run]))[-1]
     assert readings.queue_bin_text(lower) == f"{lower / 1000:g} KB to {below}"
+
+
+def test_a_run_that_failed_has_the_page_and_the_numbers_of_what_it_recorded(tmp_path):
+    class Broken(weftline.Controller):
+        def on_ack(self, ack):
+            raise ValueError("broken")
+
+    every = {"ports": "*", "every": "20us"}
+    measure = {"goodput": {"by": "group", "every": "20us"}, "utilisation": every, "port_events": every}
+    scenario = ENDLESS | {"measure": measure, "transport": {"controller": {"kind": "python:broken"}}}
+    with pytest.raises(RunFailed):
+        weftline.run(scenario, controllers={"broken": Broken}, out=tmp_path / "run")
+    run = weftline.Run.read(tmp_path / "run")
+    assert run.summary["status"] == "failed" and "end_ns" not in run.summary
+    last = max(time for points in run.over_time("utilisation").values() for time, _ in points)
+    assert over_time.end_ns(run) == last > 0
+    assert "failed" in run_page.html(lines_of([run]))
+    for name in METRICS:
+        metric(name).value(run, Flows())
+
+
+def test_numbers_of_series_refuse_spans_of_no_time_and_what_is_no_number():
+    with pytest.raises(InputError, match="expected a span above 0, found 0us"):
+        over_time.reader("floor of queue_bytes in 0us")
+    with pytest.raises(InputError, match=r"expected a number, found 1\.2\.3"):
+        over_time.reader("share of drops = 1.2.3")

@@ -119,7 +119,7 @@ def intervals(run: Run, metric: str, span_ns: float = 0.0) -> dict[str, list[Int
 def _intervals(run: Run, metric: str, points: Points, span_ns: float = 0.0) -> list[Interval]:
     """Return the intervals that end at the points: on the grid of the measure, or at the end of the run."""
     length = max(span_ns, interval_ns(run, series(metric).measure)) or points[0][0]
-    over = run.summary["end_ns"]
+    over = end_ns(run)
     found = []
     for time, value in points:
         begin, end = length * (math.ceil(time / length - 1e-9) - 1), min(time, over)
@@ -138,7 +138,7 @@ def curves(run: Run, metric: str, *, max_points: int = 400) -> Mapping[str, Poin
     every = interval_ns(run, about.measure)
     if about.kind not in ("mean", "count") or not every:
         return run.recorded(metric, max_points=max_points)
-    span_ns = every * max(1, math.ceil(run.summary["end_ns"] / every / max_points - 1e-9))
+    span_ns = every * max(1, math.ceil(end_ns(run) / every / max_points - 1e-9))
     found = run.recorded(metric, every_ns=span_ns, max_points=0)
     spans = {name: whole(_intervals(run, metric, points, span_ns)) for name, points in found.items()}
     return {name: [(one.end, one.value) for one in of_entity] for name, of_entity in spans.items()}
@@ -165,14 +165,19 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
             f'metric "{name}": expected a span with floor alone, as in "floor of queue_bytes in 100ms"'
         )
     span_ns = quantities.parse_time_ns(span) if span else 0.0
+    if span and not span_ns:
+        raise InputError(f'metric "{name}": expected a span above 0, found {span}')
     from_ns = quantities.parse_time_ns(after) if after else 0.0
-    level = None if value is None else float(value)
+    try:
+        level = None if value is None else float(value)
+    except ValueError:
+        raise InputError(f'metric "{name}": expected a number, found {value}') from None
 
     def read(run: Run) -> float | None:
         by_entity = run.recorded(metric, max_points=0)
         kind = series(metric).kind
         if kind == "state" and statistic != "period":
-            spells = [_spells(points, from_ns, run.summary["end_ns"]) for points in by_entity.values()]
+            spells = [_spells(points, from_ns, end_ns(run)) for points in by_entity.values()]
             if statistic == "floor":
                 return _lowest(spells[0], span_ns) if spells and spells[0] else None
             lasting = [
@@ -221,9 +226,9 @@ def _number(statistic: str, found: list[Interval], level: float | None, kind: st
     return _OF_VALUES[statistic]([one.value for one in (found if kind == "state" else whole(found))])
 
 
-def _spells(points: Points, from_ns: float, end_ns: float) -> list[tuple[float, float, float]]:
+def _spells(points: Points, from_ns: float, over_ns: float) -> list[tuple[float, float, float]]:
     """Return (begin, end, value) of every time for which a state lasts, from a time to the end of the run."""
-    changes = [(0.0, 0.0), *points, (end_ns, 0.0)]
+    changes = [(0.0, 0.0), *points, (over_ns, 0.0)]
     spells = [(max(begin, from_ns), end, value) for (begin, value), (end, _) in itertools.pairwise(changes)]
     return [(begin, end, value) for begin, end, value in spells if begin < end]
 
@@ -260,6 +265,12 @@ def check_series(run: Run, name: str) -> None:
             f'{run.out}: the run has no series "{name}": {nearest(name, known)}'
             f"recorded: {', '.join(recorded) or 'none'}; internals of controllers need measure.controllers"
         )
+
+
+def end_ns(run: Run) -> float:
+    """Return when a run ended; of one that failed, which does not record it, the last time of its series."""
+    end = run.summary.get("end_ns")
+    return max(columns.read(run.series, ["time_ns"])["time_ns"], default=0.0) if end is None else end
 
 
 def interval_ns(run: Run, measure: str) -> float:

@@ -91,7 +91,7 @@ def silenced(run: Run) -> float | None:
     if not times or run.scenario.get("measure", {}).get("goodput", {}).get("by") != "flow":
         return None
     start, (low, high), every = times[0], SILENT_NS, over_time.interval_ns(run, "goodput")
-    if every > BEFORE_NS or run.summary["end_ns"] < start + high:
+    if every > BEFORE_NS or over_time.end_ns(run) < start + high:
         return None
     at_work = lost = 0
     for flow in over_time.intervals(run, "goodput_bps").values():
@@ -104,8 +104,8 @@ def silenced(run: Run) -> float | None:
 
 def changes_ns(run: Run) -> list[float]:
     """Return when links or switches changed before the end of the run, in ns."""
-    changes = run.summary.get("failures") or []
-    return sorted({change["at_ns"] for change in changes if change["at_ns"] < run.summary["end_ns"]})
+    times, over = {change["at_ns"] for change in run.summary.get("failures") or []}, over_time.end_ns(run)
+    return sorted(time for time in times if time < over)
 
 
 class _After(NamedTuple):
@@ -129,7 +129,7 @@ def _after(run: Run) -> _After | None:
     groups = over_time.intervals(run, "goodput_bps", EVERY_NS).values()
     if not times or not groups:
         return None
-    start, until = times[0], times[1] if len(times) > 1 else run.summary["end_ns"]
+    start, until = times[0], times[1] if len(times) > 1 else over_time.end_ns(run)
     totals: dict[float, Interval] = {}
     for one in (one for group in groups for one in group):
         before = totals.get(one.end)

@@ -75,8 +75,9 @@ def lifetimes(run: Run) -> dict[str, tuple[float, float]]:
     of = columns.read(run.flows, ("flow_id", "group", "start_ns", "finish_ns"))
     by_flow = run.scenario.get("measure", {}).get("goodput", {}).get("by") == "flow"
     found: dict[str, tuple[float, float]] = {}
+    over = over_time.end_ns(run)
     for flow, group, start, finish in zip(*of.values(), strict=True):
-        end = run.summary["end_ns"] if finish is None else finish
+        end = over if finish is None else finish
         for name in (f"flow{flow}",) if by_flow else (f"flow{flow}", group):
             first, last = found.get(name, (start, end))
             found[name] = min(first, start), max(last, end)
@@ -106,7 +107,7 @@ def goodputs(run: Run, *, ns3: bool = False) -> list[tuple[str, float]]:
     shares = run.shares()
     if not shares:
         return []
-    start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"]
+    start, end = min(share["start_ns"] for share in shares), over_time.end_ns(run)
     measured = max(share["until_ns"] for share in shares)
     if ns3:
         end -= SECOND_NS
@@ -143,7 +144,7 @@ def bottleneck_throughput(run: Run) -> float | None:
     shares = run.shares()
     if len(ports) != 1 or not shares or "rate" not in link:
         return None
-    start, end = min(share["start_ns"] for share in shares), run.summary["end_ns"] - SECOND_NS
+    start, end = min(share["start_ns"] for share in shares), over_time.end_ns(run) - SECOND_NS
     end = min(end, ports[0][-1].end)
     if end <= start:
         return None
