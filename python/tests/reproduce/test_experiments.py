@@ -147,6 +147,21 @@ def test_each_failed_seed_is_named(engine, capsys, monkeypatch):
     assert sorted(names) == ["HPCC, seed 1", "HPCC, seed 2", "HPCC, seed 3"]
 
 
+def test_the_page_of_another_experiment_is_not_replaced(engine, tmp_path, capsys):
+    command = ["reproduce", "demo", "--only", "scheme=HPCC", "--seeds", "1", "--quiet", "--out", "mine"]
+    page = tmp_path / "mine/report.html"
+    assert main(command) == 0
+    written = page.read_text()
+    assert "<dt>experiment</dt><dd>demo</dd>" in written and main(command) == 0
+    page.write_text(written.replace("<dd>demo</dd>", "<dd>a &amp; b</dd>", 1))
+    before = len(engine.runs)
+    assert main([*command, "--seeds", "2"]) == 2
+    error = capsys.readouterr().err
+    assert "mine/report.html: this is the page of a & b, which that of demo would replace" in error
+    assert "--out mine/demo" in error and len(engine.runs) == before
+    assert "<dd>a &amp; b</dd>" in page.read_text()
+
+
 def test_wrong_choices_name_the_right_ones(engine, capsys):
     assert main(["reproduce", "hpcc-fcd"]) == 2
     assert 'did you mean "hpcc-fct"?' in capsys.readouterr().err

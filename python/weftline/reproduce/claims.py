@@ -387,7 +387,7 @@ def _curve_of_seed(claim: dict[str, Any], used: Sequence[Line]) -> float | None:
 
 
 def _published_curve(side: _Side) -> float | None:
-    """The number of a claim on the published curves; None where they are not all there, or nothing was run."""
+    """The number of a claim on the published curves; None where these or runs are missing."""
     claim, percentile = side.claim, _percentile(side.claim)
     drawn = {e["line"]: e["values"] for e in side.published if e.get("percentile") == percentile}
     used = [claim["line"], *_others(claim)]

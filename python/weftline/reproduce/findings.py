@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import html
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import _native, quantities
 from weftline.cli import bench
+from weftline.errors import InputError
 from weftline.figures import specs
 from weftline.report import page, run_page
 from weftline.report.page import Section
@@ -116,10 +119,25 @@ def write_page(found: Findings, path: Path) -> Path:
     if details:
         sections.append(Section(title="Agreement, place by place", tables=details))
     title, size = found.experiment.title, found.size.says
-    about = [("source", found.experiment.source), ("size", size), *found.about]
+    about = [("experiment", found.experiment.name), ("source", found.experiment.source), ("size", size)]
+    about += found.about
     about += [("note", warning) for warning in found.warnings]
     sections += found.sections
     return page.write(path, title=title, subtitle=size, about=about, sections=sections, lead=lead(found))
+
+
+def refuse_page_of_another(path: Path, experiment: Experiment) -> None:
+    """Raise InputError if a file is the page of another experiment, before this one takes its place."""
+    try:
+        text = path.read_text("utf-8", errors="replace")
+    except OSError:
+        return
+    of = re.search(r"<dt>experiment</dt><dd>(.*?)</dd>", text)
+    if of and (other := html.unescape(of[1])) != experiment.name:
+        raise InputError(
+            f"{path}: this is the page of {other}, which that of {experiment.name} would replace; choose "
+            f"another folder, such as --out {path.parent / experiment.name}, or remove the page"
+        )
 
 
 def lead(found: Findings) -> page.Lead | None:

@@ -199,10 +199,12 @@ def command(options: argparse.Namespace) -> int:
     )
     root = Path(options.out) if options.out else Path("out") / experiment.store
     page_folder = Path(options.out) if options.out else Path("out") / experiment.out
+    page = page_folder / "report.html"
+    findings.refuse_page_of_another(page, experiment)
     if options.dry_run:
         return all_experiments.dry_run(experiment, size, root, only, options)
     found = carry_out(experiment, size, root, only, options)
-    return 1 if found is None else findings.show(found, options, page_folder / "report.html")
+    return 1 if found is None else findings.show(found, options, page)
 
 
 def carry_out(
