@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 import time
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -203,6 +204,11 @@ def indented(text: str, indent: int) -> str:
 
 MIN_TEXT = 24
 """Columns that a text next to names needs."""
+
+
+def is_one_line(text: str) -> bool:
+    """Return whether a text is printed in one line: it has no control characters and no line separators."""
+    return not any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text)
 
 
 def wrapped(text: str, limit: int | None = None) -> str:

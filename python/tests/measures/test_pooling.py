@@ -634,3 +634,19 @@ def test_a_sweep_from_python_warns_as_the_command_line_does(tmp_path, capsys):
         found = weftline.sweep(file, out=tmp_path / "s")
     assert printed and [str(one.message) for one in given] == printed == found.warnings
     assert "warning" in repr(found) and printed[0] in found._repr_html_()
+
+
+@pytest.mark.parametrize("given", [5, None, b"folder", ["a", "b"], {"A": 5}, {"A": [["a"]]}])
+def test_what_holds_no_runs_is_refused_with_what_was_expected(given):
+    with pytest.raises(
+        InputError, match="expected runs, sweeps, folders of these, or a dict of them by label"
+    ):
+        comparison_of([given])
+
+
+@pytest.mark.parametrize("label", [5, None, "red\x1b[31m", "two\nlines"])
+def test_labels_are_text_in_one_line(folders, label):
+    with pytest.raises(InputError, match="label: expected text in one line"):
+        comparison_of([{label: folders.run()}])
+    with pytest.raises(InputError, match="label: expected text in one line"):
+        comparison_of([folders.run()], labels=[label])

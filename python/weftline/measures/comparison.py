@@ -26,7 +26,7 @@ from weftline.measures import (
 )
 from weftline.measures.bases import Axis, Bases
 from weftline.measures.evidence import Footnotes, Reason, Separation
-from weftline.measures.given import found_in
+from weftline.measures.given import check_label, found_in
 from weftline.measures.labels import left_unsaid
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import METRICS, Flows, metric
@@ -403,6 +403,8 @@ def _labelled(lines: list[Line], labels: Sequence[str]) -> list[Line]:
             f"{len(labels)} label{'s' * (len(labels) != 1)} for {len(lines)} line{'s' * (len(lines) != 1)}: "
             f"expected one for each of {known}"
         )
+    for label in labels:
+        check_label(label)
     if len(set(labels)) < len(labels):
         raise InputError("two lines have the same label: expected different ones")
     return [replace(line, label=label) for line, label in zip(lines, labels, strict=True)]

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard, cast
 
+from weftline.errors import InputError
 from weftline.measures.bases import Axis, combinations
 from weftline.measures.labels import labels
 from weftline.measures.line_notes import small
 from weftline.measures.lines import Choice, Line, lines_of
 from weftline.measures.pooling import pools
 from weftline.runs import Run
+from weftline.terminal import is_one_line
 
 if TYPE_CHECKING:
     from typing import Any
@@ -39,6 +41,13 @@ def found_in(of: Sequence[Given]) -> Found:
     from weftline.sweeps.result import SweepResult
     from weftline.sweeps.store import Store
 
+    for one in of:
+        if not isinstance(one, str | os.PathLike | Run | SweepResult | Mapping):
+            hint = "; give them one by one, or by a label" if isinstance(one, list | tuple) else ""
+            raise InputError(
+                "expected runs, sweeps, folders of these, or a dict of them by label, found an object of "
+                f"type {type(one).__name__}{hint}"
+            )
     if any(isinstance(one, Mapping) for one in of):
         return _joined([_by_label(one) if isinstance(one, Mapping) else found_in([one]) for one in of])
     if len(of) > 1 and any(isinstance(one, SweepResult) for one in of):
@@ -85,11 +94,18 @@ def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> Found:
     """Return the lines of a dict by label; where there are several of a label, their own are added."""
     parts = []
     for label, given in of.items():
+        check_label(label)
         found = found_in(list(given) if isinstance(given, list | tuple) else [cast("Given", given)])
         alone = len(found.lines) == 1
         lines = [replace(one, label=label if alone else f"{label}, {one.label}") for one in found.lines]
         parts.append(replace(found, lines=lines))
     return _joined(parts)
+
+
+def check_label(label: object) -> None:
+    """Refuse a label that is no text of one line."""
+    if not isinstance(label, str) or not is_one_line(label):
+        raise InputError(f"label: expected text in one line without control characters, found {label!r}")
 
 
 def _of_sweep(result: SweepResult) -> Found:

@@ -17,7 +17,6 @@ from weftline.runs import Run
 Curve = list[tuple[float, float]]
 """(value, share at or below it), both ascending."""
 QUEUE_NUMBERS = ("p50", "p95", "p99", "p999", "max")
-_ALL = 10**12
 
 
 def queue_cdf(line: Line) -> Curve:
@@ -60,7 +59,7 @@ def cumulative(line: Line, column: str, *, max_points: int = 300) -> Curve:
     """Return `Run.distribution` of the finished flows of all runs together."""
     if len(line.runs) == 1:
         return line.runs[0].distribution(column, group=line.group, max_points=max_points)
-    each = (run.distribution(column, group=line.group, max_points=_ALL) for run in line.runs)
+    each = (run.distribution(column, group=line.group, max_points=0) for run in line.runs)
     values = sorted(value for points in each for value, _ in points)
     ranks = _ranks(len(values), max_points)
     return [(values[rank - 1], rank / len(values)) for rank in ranks]

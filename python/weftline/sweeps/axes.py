@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from weftline import scenarios
 from weftline.errors import InputError, nearest
+from weftline.terminal import is_one_line
 from weftline.toml_lines import Where, check_keys
 
 MAX_VALUES = 200_000
@@ -64,7 +64,7 @@ def read(entries: object, where: Where) -> dict[str, Axis]:
         is_taken = ends[end] > 1 or end.lower() in _COLUMNS
         axis = _axis(entry, number, where, key if is_taken else end)
         for text in (axis.name, *axis.variants):
-            if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in text):
+            if not is_one_line(text):
                 raise InputError(
                     f"{where('', 'axis', number)}: axis: expected names of one line without control "
                     f"characters, found {text!r}"
