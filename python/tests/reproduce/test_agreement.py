@@ -52,25 +52,40 @@ def test_places_outside_a_bound_are_counted_and_named():
     # Jain's index of (9, 3): 144 / 180 = 0.8; of equal rates 1.
     runs = [Share(a=[9, 3]), Share(a=[1, 1]), Share(a=[9, 3])]
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}]}
-    verdict = agreement.check(None, claim, [panel(runs, [0.84, 0.96, 0.9])], seeded=False)
+    verdict = agreement.check(Published(), claim, [panel(runs, [0.84, 0.96, 0.9])], seeded=False)
     assert (verdict.word, verdict.measured, verdict.bound) == ("PASS", 1, "≤ 1")
     assert verdict.write(verdict.measured) == "1 of 3 differ (3)"
     assert [place["agrees"] for place in as_json(verdict)["places"]] == [True, True, False]
     assert "0.800 / 0.840" in verdict.detail.text()
     assert (
-        agreement.check(None, claim | {"outside": 0}, [panel(runs, [0.84, 0.96, 0.9])], seeded=False).word
+        agreement.check(
+            Published(), claim | {"outside": 0}, [panel(runs, [0.84, 0.96, 0.9])], seeded=False
+        ).word
         == "DIFFERS"
     )
 
 
+def test_places_that_were_not_run_are_open():
+    """Of 3 places 1 may differ; 2 were run, and the third might."""
+    claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}]}
+    for runs, word in (
+        ([Share(a=[9, 3]), Share(a=[1, 1])], "OPEN"),
+        ([Share(a=[1, 1]), Share(a=[1, 1])], "PASS"),
+        ([Share(a=[9, 3]), Share(a=[9, 3])], "DIFFERS"),
+    ):
+        verdict = agreement.check(Published(), claim, [panel(runs, [1.0, 1.0, 1.0])], seeded=False)
+        assert verdict.word == word
+        assert [reason.text for reason in verdict.reasons] == ["not run: 3"] * (word == "OPEN")
+
+
 def test_of_runs_that_are_too_short_nothing_is_decided():
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.01}], "seconds": 100, "outside": 0}
-    short = agreement.check(None, claim, [panel([Share(a=[9, 3])], [0.9])], seeded=False)
+    short = agreement.check(Published(), claim, [panel([Share(a=[9, 3])], [0.9])], seeded=False)
     assert (short.word, short.measured) == ("–", 1)
     assert "10 s measured / 100 s published" in short.detail.text()
-    one_seed = agreement.check(None, claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])])
+    one_seed = agreement.check(Published(), claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])])
     assert one_seed.word == "OPEN" and one_seed.reasons[0].text == "1 seed; a verdict needs 3"
-    long = agreement.check(None, claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])], seeded=False)
+    long = agreement.check(Published(), claim, [panel([Share(end_s=100, a=[9, 3])], [0.9])], seeded=False)
     assert long.word == "DIFFERS"
 
 
@@ -82,9 +97,9 @@ def test_relative_bounds_are_of_the_published_number():
         panel(runs, [mbps / 1.009, mbps / 0.991], "goodput_without_last_second"),
         panel(runs, [mbps / 1.02] * 2),
     )
-    assert agreement.check(None, claim, [near]).measured == 0
+    assert agreement.check(Published(), claim, [near]).measured == 0
     far.figure.options["metric"] = "goodput_without_last_second"
-    assert agreement.check(None, claim, [far]).measured == 2
+    assert agreement.check(Published(), claim, [far]).measured == 2
 
 
 def test_a_claim_needs_its_bounds():
@@ -111,6 +126,9 @@ def test_the_same_groups_win_and_lose():
 
 class Published:
     """An experiment whose file says who wins."""
+
+    def variants(self, figure, axis):
+        return ["1", "2", "3"]
 
     def published_values(self, key):
         assert key == "groups"
@@ -141,12 +159,14 @@ def test_an_order_is_that_of_its_own_panel(monkeypatch):
 
 def test_places_of_which_nothing_was_published_are_named():
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}]}
-    none = agreement.check(None, claim, [panel([Share(a=[9, 3])], [])])
+    none = agreement.check(Published(), claim, [panel([Share(a=[9, 3])], [])])
     assert (none.word, none.measured) == ("–", None)
     assert none.reasons[0].text == "nothing was published at the places that were run: 1"
-    some = agreement.check(None, claim, [panel([Share(a=[9, 3]), Share(a=[1, 1])], [0.8])], seeded=False)
+    some = agreement.check(
+        Published(), claim, [panel([Share(a=[9, 3]), Share(a=[1, 1])], [0.8])], seeded=False
+    )
     assert some.word == "PASS" and "not published, and not counted: 2" in some.detail.text()
-    assert agreement.check(None, claim | {"line": "FQ"}, [panel([Share(a=[1])], [1])]) is None
+    assert agreement.check(Published(), claim | {"line": "FQ"}, [panel([Share(a=[1])], [1])]) is None
 
 
 @pytest.mark.parametrize(

@@ -118,6 +118,9 @@ def seeds_of_place(runs, published=0.9, **more):
 class Ahead:
     """An experiment whose file says that group b has more than a."""
 
+    def variants(self, figure, axis):
+        return ["1"]
+
     def published_values(self, key):
         return [{"line": "FIFO", "place": "1", "groups": {"a": 20.0, "b": 30.0}}]
 
@@ -146,12 +149,12 @@ def test_an_agreement_counts_the_interval(published, word):
     # Jain's index of (9, 3) is 0.8, and that of seeds near it 0.77 to 0.83: half an interval of 0.07.
     runs = [Share(seed=seed, a=[9, low]) for seed, low in enumerate((2.75, 3, 3.3), 1)]
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.09}], "outside": 0}
-    verdict = agreement.check(None, claim, seeds_of_place(runs, published))
+    verdict = agreement.check(Ahead(), claim, seeds_of_place(runs, published))
     assert verdict.word == word
     if word == "OPEN":
         assert "at 1 the interval reaches over the bound" in verdict.reasons[0].text
         assert verdicts.of(claims.as_json(verdict)).size.word == verdicts.OPEN
-        loose = agreement.check(None, claim | {"outside": 1}, seeds_of_place(runs, published))
+        loose = agreement.check(Ahead(), claim | {"outside": 1}, seeds_of_place(runs, published))
         assert loose.word == "PASS", "one place may differ, so it does not matter whether it does"
 
 
@@ -159,8 +162,8 @@ def test_a_place_without_a_number_opens_an_agreement_and_a_law():
     runs = [Share(seed=seed, a=[9, 3]) for seed in (1, 2, 3)]
     empty = [Share(seed=4)]
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}], "outside": 0}
-    assert agreement.check(None, claim, seeds_of_place(runs, 0.8)).word == "PASS"
-    verdict = agreement.check(None, claim, seeds_of_place(runs + empty, 0.8))
+    assert agreement.check(Ahead(), claim, seeds_of_place(runs, 0.8)).word == "PASS"
+    verdict = agreement.check(Ahead(), claim, seeds_of_place(runs + empty, 0.8))
     text = "at 1: 3 of 4 seeds have it; seed 4: the run does not have it"
     assert words(verdict) == ("OPEN", 3, 4, [text])
     law = {"text": "law", "kind": "law", "figure": "f", "line": "FIFO", "tolerance": {"relative": 0.1}}
@@ -177,7 +180,7 @@ def test_a_place_without_a_number_opens_an_agreement_and_a_law():
 def test_one_run_decides_where_no_seed_changes_it():
     claim = CLAIM | {"within": [{"figure": "f", "absolute": 0.05}], "outside": 0}
     for published, word in ((0.84, "PASS"), (0.86, "DIFFERS")):
-        found = agreement.check(None, claim, [panel([Share(a=[9, 3])], [published])], seeded=False)
+        found = agreement.check(Ahead(), claim, [panel([Share(a=[9, 3])], [published])], seeded=False)
         assert (found.word, found.reasons) == (word, ())
 
 
@@ -204,7 +207,7 @@ def of_ratios(published, **options):
 def test_an_agreement_on_a_figure_of_ratios_is_about_the_ratios(options):
     bound = {"within": [{"figure": "f", "relative": 0.1}], "line": "one", "outside": 0}
     for published, word in ((0.5, "PASS"), (4.0, "DIFFERS")):
-        verdict = agreement.check(None, CLAIM | bound, [of_ratios(published, **options)])
+        verdict = agreement.check(Ahead(), CLAIM | bound, [of_ratios(published, **options)])
         assert verdict.word == word
         assert verdict.places[0]["drops"] == {"measured": 0.5, "published": published}
 

@@ -15,7 +15,8 @@ open. PASS needs that no more places than `outside` differ even if all open ones
 even if no open one did. A seed without the number makes its place and the claim open.
 
 With `seconds` a claim is about runs of that length: of shorter ones the places are shown, but nothing is
-decided. Only places that were run count; what each came to is the verdict's detail.
+decided. Places with published numbers that were not run are open, as at a small size or under --only. What
+each place came to is the verdict's detail.
 
 Laws: what was found at each place of a figure of kind "trend", held against what its formula expects.
 
@@ -105,10 +106,12 @@ def check(
     seeds = min(place.seeds for place in places)
     reasons = [*(numbers.few_seeds(seeds) if seeded else []), *_reasons(claim, panels)]
     reasons += [reason for place in places for reason in place.lacking]
-    decided = _decided(claim["outside"], len(outside), len(undecided))
+    missing = _not_run(experiment, claim, panels)
+    decided = _decided(claim["outside"], len(outside), len(undecided) + len(missing))
     unclear = [place.name for place in places if place.agrees is None and not place.lacking]
     if decided is None:
         reasons += _unclear(unclear)
+        reasons += [evidence.Reason("places", f"not run: {', '.join(missing)}")] if missing else []
     title = f"{claim['text']}: {total - len(outside) - len(undecided)} of {total} here"
     note = f"{ran:g} s measured / {seconds:g} s published" if short else "measured / published"
     if alone := [name for name in asked if name not in {place.name for place in places}]:
@@ -250,16 +253,38 @@ def _inside(deviations: numbers.BySeed, lowest: float, highest: float) -> bool |
     return False if mean.low > highest or mean.high < lowest else None
 
 
-def _order(
-    experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel]
-) -> tuple[list[str], list[Place]]:
+def _not_run(experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel]) -> list[str]:
+    """The places of a claim's figure at which all that it needs was published, and which were not run."""
     panel, lines = _lines(panels, claim["figure"], claim["line"])
+    if panel is None:
+        return []
+    shown = experiment.variants(panel.figure, panel.figure.along)
+    if claim["kind"] == "order":
+        known = list(_published_groups(experiment, claim, panel))
+    else:
+        bounds = [p for figure in _figures(claim) if (p := _lines(panels, figure, claim["line"])[0])]
+        points = [published_points(p) for p in bounds]
+        known = [name for name in shown if all((claim["line"], formulas.number(name)) in of for of in points)]
+    return [name for name in shown if name in known and name not in lines]
+
+
+def _published_groups(
+    experiment: Experiment, claim: dict[str, Any], panel: Panel | None
+) -> dict[str, dict[str, float]]:
+    """The published goodputs of groups by place, of a claim on their order."""
     choice = dict(panel.choice) if panel else {}
-    by_name = {
+    return {
         entry["place"]: entry["groups"]
         for entry in experiment.published_values(claim.get("groups", "groups"))
         if entry["line"] == claim["line"] and entry.get("panel", {}).items() <= choice.items()
     }
+
+
+def _order(
+    experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel]
+) -> tuple[list[str], list[Place]]:
+    panel, lines = _lines(panels, claim["figure"], claim["line"])
+    by_name = _published_groups(experiment, claim, panel)
     places = []
     for name, line in lines.items():
         theirs = by_name.get(name)

@@ -8,7 +8,7 @@
     duration, hosts, seeds   instead of those of the small size; an experiment of trials is tried once a seed
     set                      further settings of every run
     claim                    further claims, as an experiment has them; those of the experiment on the same
-                             figures are checked too
+                             figures are checked too, except for claims that count places
     deeper                   the command that runs more of the experiment
 
 Runs are kept in a store for each panel, below `DIR/`, so that a second call and an interrupted one continue.
@@ -131,7 +131,12 @@ def _panel(entry: dict[str, Any], place: Path, where: Where, claims_before: int)
     figures = [figure for figure in whole.figures if figure.name in entry["figures"]]
     if len(figures) != len(entry["figures"]):
         raise InputError(f"{place}: {whole.name} has not all of the figures {', '.join(entry['figures'])}")
-    checked = [claim for claim in whole.claims if claim["figure"] in entry["figures"]]
+    # Claims that count places are about all of a figure, of which a panel runs a part.
+    checked = [
+        claim
+        for claim in whole.claims
+        if claim["figure"] in entry["figures"] and claim.get("kind") not in ("agreement", "order")
+    ]
     own = [
         experiments.read_claim(claim, where, CLAIM, number)
         for number, claim in enumerate(entry.get("claim", []), claims_before)
