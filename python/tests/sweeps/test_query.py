@@ -177,6 +177,16 @@ def test_variants_that_are_one_number_stay_apart(tmp_path, capsys):
 
 
 @real
+@pytest.mark.parametrize("name", ["1e999", "\u0663", "1" + "0" * 45])
+def test_variants_that_no_table_has_as_a_number_can_be_queried(tmp_path, capsys, name):
+    variants = {name: {"workload.0.load": 0.3}, "2": {"workload.0.load": 0.5}}
+    found = weftline.sweep(FABRIC, {"v": variants}, out=tmp_path / "s")
+    rows = asked(capsys, found.path, "select v, slowdown_p50 from points")
+    assert len(rows) == 2 and all(row["slowdown_p50"] >= 1 for row in rows)
+    assert found.axes[0].numbers in (None, [1e45, 2])
+
+
+@real
 def test_a_sweep_from_python_writes_its_tables(swept, capsys):
     sql = "select scheme, count(slowdown_p50) n from points group by all order by all"
     assert asked(capsys, swept.path, sql) == [{"scheme": "D", "n": 2}, {"scheme": "H", "n": 2}]

@@ -152,7 +152,9 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
     """Return one metric of a sweep over an axis of numbers, with bands where there are several seeds."""
     axis = next((axis for axis in result.axes if axis.name == along), None)
     if axis is None or not axis.numbers:
-        known = ", ".join(axis.name for axis in result.axes if axis.numbers) or "none"
+        known = ", ".join(axis.name for axis in result.axes if axis.numbers)
+        if not known:
+            raise InputError("this sweep has no axis whose variants are distinct numbers of one unit")
         raise InputError(
             f'"{along}" is not an axis of numbers in this sweep; the axes of numbers are: {known}'
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +49,12 @@ class Axis:
         if len(found) != len(self.variants) or len({match[2] for match in found}) != 1:
             return None
         numbers = [float(match[1]) for match in found]
-        return numbers if len(set(numbers)) == len(numbers) else None
+        return numbers if are_distinct(numbers) else None
+
+
+def are_distinct(numbers: Sequence[float]) -> bool:
+    """Return whether numbers are finite, and no two of them the same."""
+    return len(set(numbers)) == len(numbers) and all(map(math.isfinite, numbers))
 
 
 def read(entries: object, where: Where) -> dict[str, Axis]:

@@ -500,20 +500,21 @@ class SweepResult:
         return "".join(table.html() for table in self.tables()) + warnings_html(self.warnings)
 
 
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 def values_of(variants: Sequence[str]) -> dict[str, Any]:
     """Return the values that the variants of an axis stand for: numbers if all are, else the texts.
 
-    Texts where two of them are one number, as 1.1 and 1.10.
+    Texts where two of them are one number, as 1.1 and 1.10, or one is infinite. Whole numbers of more than 18
+    digits are floats.
     """
     numbers: dict[str, Any] = {}
-    if all(re.fullmatch(r"[-+]?\d+", name) for name in variants):
+    if all(re.fullmatch(r"[-+]?[0-9]{1,18}", name) for name in variants):
         numbers = {name: int(name) for name in variants}
     elif all(_NUMBER.fullmatch(name) for name in variants):
         numbers = {name: float(name) for name in variants}
-    if numbers and len(set(numbers.values())) == len(variants):
+    if numbers and axes.are_distinct([*numbers.values()]):
         return numbers
     if set(variants) <= {"true", "false"}:
         return {name: name == "true" for name in variants}
