@@ -43,7 +43,7 @@ def found_in(of: Sequence[Given]) -> Found:
 
     for one in of:
         if not isinstance(one, str | os.PathLike | Run | SweepResult | Mapping):
-            hint = "; give them one by one, or by a label" if isinstance(one, list | tuple) else ""
+            hint = "; pass them as separate arguments, or by a label" if isinstance(one, list | tuple) else ""
             raise InputError(
                 "expected runs, sweeps, folders of these, or a dict of them by label, found an object of "
                 f"type {type(one).__name__}{hint}"
@@ -103,7 +103,7 @@ def _by_label(of: Mapping[str, Given | Sequence[Given]]) -> Found:
 
 
 def check_label(label: object) -> None:
-    """Refuse a label that is no text of one line."""
+    """Refuse a label that is not text in one line."""
     if not isinstance(label, str) or not is_one_line(label):
         raise InputError(f"label: expected text in one line without control characters, found {label!r}")
 
