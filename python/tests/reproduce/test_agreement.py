@@ -272,6 +272,9 @@ def test_a_matrix_has_a_cell_for_every_pair():
     assert [(c["row"], c["column"], c["value"]) for c in cells][2:] == [("y", "x", 75), ("y", "y", 75)]
     assert panels._matrix_table(p, "M").rows == [["x", "50 %", "50 %"], ["y", "75 %", "75 %"]]
     assert panels._matrix_table(p, "M").note == ""
+    nothing = Line("z", [Share()], place="x")
+    unmeasured = Panel(figure=definition, choice=(), lines=[*lines, nothing], published=[], title="")
+    assert panels._matrix_table(unmeasured, "M").rows[-1] == ["z", "–", "–"], "no row is left out silently"
 
 
 def test_a_matrix_of_means_over_known_paths_states_how_many_were_not(monkeypatch):

@@ -102,6 +102,7 @@ def test_the_experiment_is_valid_and_a_published_point_stands_at_the_place_that_
             'experiment.toml:38: claim "metric": percentile has no effect in a claim of kind "metric"',
         ),
         (claim("metric", 'sizes = { max = "10KB" }'), "kinds that have sizes: curve"),
+        (changed('name = "1/3"', 'name = "1e400"'), 'such as "20" or "1/16", found "1e400"'),
         (claim("metric", "seconds = 100"), "kinds that have seconds: agreement, order"),
         (claim("metric", 'than = { sizes = { max = "1KB" } }'), "than: sizes has no effect in than in a"),
         (claim("metric", "than = {}"), "than: expected what differs from the claim, found {}"),

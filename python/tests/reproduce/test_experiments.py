@@ -11,7 +11,7 @@ from weftline import runs
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import lines
-from weftline.reproduce import checks, claims, experiments, runner
+from weftline.reproduce import checks, claims, experiments, panels, runner
 from weftline.toml_lines import Where
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
@@ -368,3 +368,20 @@ def test_what_is_wrong_with_a_claim_is_reported_before_anything_runs(claim, says
     )
     with pytest.raises(InputError, match=re.escape(says)):
         experiments.load(str(tmp_path))
+
+
+def test_tables_of_slowdowns_name_lines_without_finished_flows_and_percentiles_of_few(engine, scenario):
+    class Unfinished(lines.Line):
+        has_flows = False
+
+    found = two_lines(engine, scenario)
+    figure = experiments.FigureDefinition(name="s", title="S", kind="slowdown", lines="scheme")
+    panel = panels.Panel(
+        figure=figure, choice=(), lines=[*found, Unfinished("cut", found[0].runs)], published=[], title=""
+    )
+    (table,) = panels.tables_of([panel])
+    assert table.rows[-1] == ["cut", *["–"] * 7]
+    fewest = min(row["count"] for line in found for row in line.slowdown(line.runs[0])["bins"])
+    needed = {"p50": 4, "p95": 40, "p99": 200}
+    few = ", ".join(f"{name} needs {count}" for name, count in needed.items() if fewest < count)
+    assert few and f"Too few flows: {fewest} in a bin; {few}." in table.note

@@ -260,6 +260,19 @@ def test_chosen_seeds_are_those_of_figures_with_their_own(book, engine, capsys):
     )
 
 
+def test_claims_that_were_not_checked_are_counted(book, engine, capsys):
+    file = book / "first" / "experiment.toml"
+    alone = file.read_text().rsplit('against = "DCTCP"\n', 1)
+    file.write_text("".join(alone))
+    for only, says in (("HPCC", "1 of 2"), ("DCTCP", "2 of 2"), ("", "")):
+        assert main(["reproduce", "first", *([f"--only=scheme={only}"] if only else [])]) == 0
+        printed = capsys.readouterr().out
+        page = Path("out/experiments/first/report.html").read_text()
+        sentence = f"{says} claims were not checked: not all that they need was run."
+        for text in (printed, page):
+            assert sentence in text if says else "not checked" not in text
+
+
 def test_an_estimate_that_takes_long_says_what_it_left_out(book, engine, monkeypatch, capsys):
     from weftline.reproduce import all_experiments
 

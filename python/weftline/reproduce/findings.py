@@ -74,6 +74,8 @@ def show(found: Findings, options: argparse.Namespace, path: Path) -> int:
         for table in all_tables(found):
             print()
             print(table.text())
+        if not found.verdicts and found.experiment.claims:
+            print(f"\n{not_checked(found)}")
         if found.lead:
             print()
             for sentence in found.lead.answer:
@@ -91,7 +93,22 @@ def show(found: Findings, options: argparse.Namespace, path: Path) -> int:
 def all_tables(found: Findings) -> list[Table]:
     """Return the tables of the terminal: of the figures, of claims place by place, of the claims."""
     details = [verdict.detail for verdict in found.verdicts if verdict.detail]
-    return [*found.tables, *details, *([claims.table(found.verdicts)] if found.verdicts else [])]
+    return [*found.tables, *details, *claims_tables(found)]
+
+
+def claims_tables(found: Findings) -> list[Table]:
+    """Return the verdicts as a table, with how many claims were not checked; none without a verdict."""
+    if not found.verdicts:
+        return []
+    table = claims.table(found.verdicts)
+    table.note = "\n".join(filter(None, [table.note, not_checked(found)]))
+    return [table]
+
+
+def not_checked(found: Findings) -> str:
+    """Return how many claims were not checked, as a sentence; "" if all were."""
+    count, left = len(found.experiment.claims), len(found.experiment.claims) - len(found.verdicts)
+    return f"{left} of {count} claims were not checked: not all that they need was run." if left else ""
 
 
 def as_json(found: Findings) -> dict[str, Any]:
@@ -114,7 +131,9 @@ def write_page(found: Findings, path: Path) -> Path:
     """Write the page and return its path."""
     sections = [Section(text=found.experiment.text)]
     if found.verdicts:
-        sections.append(Section(title="Claims", text=found.note, tables=[claims.table(found.verdicts)]))
+        sections.append(Section(title="Claims", text=found.note, tables=claims_tables(found)))
+    elif found.experiment.claims:
+        sections.append(Section(title="Claims", text=not_checked(found)))
     details = [verdict.detail for verdict in found.verdicts if verdict.detail]
     if details:
         sections.append(Section(title="Agreement, place by place", tables=details))

@@ -38,7 +38,7 @@ def number(variant: str) -> float | None:
     """Return the number that a variant is named by, None if it is none."""
     try:
         return float(Fraction(variant.replace(" ", "")))
-    except (ValueError, ZeroDivisionError):
+    except (ValueError, ZeroDivisionError, OverflowError):
         return None
 
 

@@ -25,7 +25,7 @@ from typing import Any
 from weftline import quantities
 from weftline.figures import goodput_figures, marks, specs
 from weftline.figures.specs import Published
-from weftline.measures import line_notes, over_seeds, slowdown_table
+from weftline.measures import evidence, line_notes, over_seeds, slowdown_table
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
@@ -221,10 +221,31 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     note = "measured / published; the ratio is the geometric mean over the bins." if entries else ""
     if only_p95 and len(wanted) > 1:
         note = f"{note} The other percentiles are on the page.".strip()
-    note = f"{note}{line_notes.left_out(finished)}".strip()
+    rows += [
+        [line.label, *["–"] * (len(columns) + 1 + bool(entries))] for line in p.lines if line not in finished
+    ]
+    note = f"{note} {_few_flows(finished, percentiles, bins)}".strip()
+    note = f"{note}{line_notes.left_out(p.lines)}".strip()
     return Table(
         ["FCT slowdown", "", *columns, *(["ratio"] if entries else [])], rows, title=title, note=note, left=2
     )
+
+
+def _few_flows(finished: Sequence[Line], percentiles: Sequence[str], bins: int) -> str:
+    """Return which percentiles are of too few flows in a bin of some run, as a sentence; "" if none is."""
+    found = [
+        row["count"]
+        for line in finished
+        for run in line.runs
+        for row in line.slowdown(run, bins=bins)["bins"]
+    ]
+    fewest = min(found, default=0)
+    needed = [
+        f"{percentile} needs {count:,}"
+        for percentile in percentiles
+        if fewest < (count := evidence.needed(f"slowdown_{percentile}"))
+    ]
+    return f"Too few flows: {fewest:,} in a bin; {', '.join(needed)}." if finished and needed else ""
 
 
 def _index(share: float, bins: int) -> int:
@@ -245,9 +266,7 @@ def _queue_table(p: Panel, title: str) -> Table:
     names = ("50", "95", "99", None, None)
     rows = []
     for line in p.lines:
-        texts = over_seeds.queue_texts(line, quantities.bytes_text)
-        if not texts:
-            continue
+        texts = over_seeds.queue_texts(line, quantities.bytes_text) or ["–"] * len(names)
         cells = [line.label]
         for text, theirs in zip(texts, names, strict=True):
             published = values.get(line.label, {}).get(theirs) if theirs else None
@@ -476,7 +495,7 @@ def _matrix_table(p: Panel, title: str) -> Table:
     shown, measured, columns = metric(p.figure.options["metric"]), _matrix_values(p), _columns(p)
     rows = [
         [row, *(measured[row, c].text(shown.text) if (row, c) in measured else "–" for c in columns)]
-        for row in dict.fromkeys(row for row, _ in measured)
+        for row in dict.fromkeys(line.label for line in p.lines)
     ]
     return Table([shown.title, *columns], rows, title=title, note="; ".join(_left_out(p)))
 
