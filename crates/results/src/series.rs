@@ -198,11 +198,13 @@ fn span(time: f64, every_ns: f64) -> f64 {
 /// Means over the spans that end at multiples of `every_ns`, or at the end of the run, at these; empty spans left out. As they are
 /// where no two points lie in a span; of a time of 0, too.
 fn averaged(points: Vec<(f64, f64)>, every_ns: f64, end: f64, kind: Kind) -> Vec<(f64, f64)> {
-    let gaps = points.windows(2).map(|pair| pair[1].0 - pair[0].0).chain(points.first().map(|first| first.0));
+    let part = Part::of_last(&points, kind);
+    // Counts are of equal intervals, of which the end of the run may cut the last one short.
+    let whole = if part.part < 1.0 { &points[..points.len() - 1] } else { &points[..] };
+    let gaps = whole.windows(2).map(|pair| pair[1].0 - pair[0].0).chain(whole.first().map(|first| first.0));
     if every_ns <= gaps.fold(f64::INFINITY, f64::min) * (1.0 + 1e-9) {
         return points;
     }
-    let part = Part::of_last(&points, kind);
     points
         .chunk_by(|a, b| span(a.0, every_ns) == span(b.0, every_ns))
         .map(|chunk| ((span(chunk[0].0, every_ns) * every_ns).min(end), part.mean(chunk)))
@@ -374,6 +376,9 @@ mod tests {
         assert_eq!(spans(600.0), [(600.0, 3.5), (1050.0, 37.0 / 4.5)]);
         for counted in ["drops", "ecn_marks", "pauses", "drops_buffer", "trimmed", "cache_misses"] {
             assert!(kind_of(counted) == Kind::Count, "{counted}");
+            // Spans of less than an interval: the counts stay as they are, also where the last one is shorter.
+            let counts = vec![(50.0, 1.0), (100.0, 2.0), (150.0, 3.0), (190.0, 4.0)];
+            assert_eq!(averaged(counts.clone(), 45.0, 190.0, Kind::Count), counts);
         }
         assert!(kind_of("saturated_share") == Kind::Sample && kind_of("rate_top_bps") == Kind::Sample);
     }
