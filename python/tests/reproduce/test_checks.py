@@ -157,6 +157,13 @@ def test_the_experiment_is_valid_and_a_published_point_stands_at_the_place_that_
         (changed("[1, 2, 3]", "[1, 1, 1]"), "experiment.toml:4: small: seeds: expected different numbers"),
         (changed("[1, 2, 3]", "[]"), "seeds: expected different numbers"),
         (
+            changed("[1, 2, 3]", "[1, 2, 3]\nset = { seed = 4 }"),
+            "small: set: seed has no effect: every point",
+        ),
+        (changed('name = "B"', 'name = "B", set = { seed = 4 }'), "axis scheme: B: set: seed has no effect"),
+        (changed("big = {}", "big = { seed = 4 }"), "axis scheme: A: with: seed has no effect"),
+        (changed('panels = ["size"]', 'panels = ["size"]\nset = { seed = 4 }'), '"trend": set: seed has no'),
+        (
             changed('panels = ["size"]', 'panels = ["size"]\nseeds = [7, 7]'),
             "seeds: expected different numbers",
         ),

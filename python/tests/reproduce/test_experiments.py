@@ -370,6 +370,16 @@ def test_what_is_wrong_with_a_claim_is_reported_before_anything_runs(claim, says
         experiments.load(str(tmp_path))
 
 
+def test_a_figure_of_what_no_run_measured_says_so(engine, scenario):
+    found = two_lines(engine, scenario)
+    figure = experiments.FigureDefinition(
+        name="o", title="O", kind="over-time", lines="scheme", options={"metric": "queue_bites"}
+    )
+    panel = panels.Panel(figure=figure, choice=(), lines=found, published=[], title="50 %")
+    (section,) = panels.sections_of([panel])
+    assert section.figures == [] and section.text == "50 %: nothing is drawn, as no run has measured it"
+
+
 def test_tables_of_slowdowns_name_lines_without_finished_flows_and_percentiles_of_few(engine, scenario):
     class Unfinished(lines.Line):
         has_flows = False

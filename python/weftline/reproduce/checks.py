@@ -266,9 +266,11 @@ def references(experiment: Experiment, where: Where) -> None:
     for size, settings in experiment.sizes.items():
         with located(where, "seeds", size):
             _check_seeds(settings, f"{size}: ")
+            _check_set(settings.get("set", {}), f"{size}: set: ")
     for number, figure in enumerate(experiment.figures):
         with located(where, "", "figure", number):
             _check_figure(experiment, figure)
+            _check_set(figure.set, f'figure "{figure.name}": set: ')
     for number, axis in enumerate(experiment.axes):
         with located(where, "", "axis", number):
             _check_axis(experiment, axis)
@@ -339,8 +341,11 @@ def _check_axis(experiment: Experiment, name: str) -> None:
         raise InputError(f'axis "{name}": no figure has it as lines, along or panels, or in only')
     others = [variant for axis, variants in axes.items() if axis != name for variant in variants]
     for variant, settings in axes[name].items():
-        for other in settings.get("with", {}):
+        for other, more in settings.get("with", {}).items():
             _value_known(f"axis {name}: {variant}: with", other, others)
+            _check_set(more, f"axis {name}: {variant}: with: ")
+        for key in ("set", "full"):
+            _check_set(settings.get(key, {}), f"axis {name}: {variant}: {key}: ")
         if "threads" in settings and not experiment.measures_cost:
             raise InputError(
                 f'axis {name}: {variant}: threads has an effect in experiments of kind "cost" alone; '
@@ -353,6 +358,15 @@ def _check_seeds(settings: Mapping[str, Any], here: str) -> None:
     seeds = settings.get("seeds", [1])
     if not seeds or len({*seeds}) < len(seeds) or min(seeds) < 0:
         raise InputError(f"{here}seeds: expected different numbers from 0, found {seeds!r}")
+
+
+def _check_set(settings: Mapping[str, Any], here: str) -> None:
+    """Refuse settings that what runs a point replaces."""
+    if "seed" in settings:
+        raise InputError(
+            f"{here}seed has no effect: every point is run with each of the seeds of its size or figure; "
+            f"expected the key seeds there, found seed = {settings['seed']!r}"
+        )
 
 
 _VALUES = {"percentiles": PERCENTILES, "combine": ("sum", "max", "each")}

@@ -83,18 +83,22 @@ def sections_of(panels: Sequence[Panel]) -> list[Section]:
         return shown + [
             Section(title=definition.title, text=text) for p in panels if (text := without_runs(p))
         ]
-    drawn = []
+    drawn: list[specs.Figure] = []
+    empty: list[Panel] = []
     for p in panels:
+        before = len(drawn)
         # Long flows that no run lets finish have no slowdown, but all else that can be measured.
         if definition.kind != "slowdown" or any(line.has_flows for line in p.lines):
             found: Any = _DRAW[definition.kind](p, p.title or definition.title)
             found = found if isinstance(found, list) else [found]
             drawn += [figure for figure in found if figure.spec["data"]["values"]]
+        empty += [p] if len(drawn) == before else []
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
         text = f"{text}\n\n{line_notes.ideal_text([line for p in panels for line in p.lines])}"
     for p in panels:
-        if lacking := without_runs(p):
+        nothing = "nothing is drawn, as no run has measured it" if p in empty else ""
+        if lacking := "; ".join(filter(None, [without_runs(p), nothing])):
             text = f"{text}\n\n{p.title}{': ' if p.title else ''}{lacking}".strip()
     return [Section(title=definition.title, text=text, figures=drawn)]
 

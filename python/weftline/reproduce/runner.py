@@ -317,10 +317,14 @@ def plan_points(
                 # The size comes first: the settings of a variant override it.
                 changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
                 name = ", ".join(variant for _, variant in full)
-                points = [
-                    store.point(out, source, changes, seed, name=name, place=place)
-                    for seed in (size.seeds if part else size.seeds_of(figure))
-                ]
+                try:
+                    points = [
+                        store.point(out, source, changes, seed, name=name, place=place)
+                        for seed in (size.seeds if part else size.seeds_of(figure))
+                    ]
+                except InputError as error:
+                    at = f'{experiment.folder / "experiment.toml"}: figure "{figure.name}": {name}'
+                    raise InputError(f"{at}: {str(error).removeprefix('--set ')}") from None
                 plan.append((figure, choice, label, points))
     groups.check(experiment, plan)
     return plan
