@@ -524,7 +524,7 @@ def check_claim(claim: dict[str, Any], figures: Mapping[str, FigureDefinition]) 
 
 
 def _check_compared(claim: dict[str, Any], here: str) -> None:
-    """Check that a claim on cost or trials says what it compares with, as its metric needs it."""
+    """Check that a claim on cost or trials names what it is compared with, as its metric needs it."""
     wanted = {"growth": ("against_at", "against"), "differences": ("against", "against_at")}
     needed, idle = wanted.get(claim["metric"], ("", ""))
     _needs(claim, needed, f"{here}{claim['metric']}: ")
