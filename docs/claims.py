@@ -10,6 +10,7 @@ ones; with fewer seeds than a verdict needs they do not take the place of stored
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -137,6 +138,10 @@ def judged_again(results: dict[str, dict]) -> dict[str, dict]:
     }
 
 
+_OF_OLDER = r"; \d+ of \d+ bounds: "
+"""Begins what `_merged` adds to the size of a result: the sizes of bounds that it kept."""
+
+
 def _merged(name: str, old: dict | None, new: dict) -> dict:
     """Return a result with those bounds of an older one that it does not answer, and with its other seeds.
 
@@ -154,7 +159,8 @@ def _merged(name: str, old: dict | None, new: dict) -> dict:
     answered = {c["text"]: c for c in new["claims"] if joined.answering(older.get(c["text"]), c) is c}
     if not old or answered.keys() >= older.keys():
         return new
-    dated = f"{old['size']}, {old['date']}" if old["date"] != new["date"] else old["size"]
+    own = re.split(_OF_OLDER, old["size"])[0]
+    dated = f"{own}, {old['date']}" if old["date"] != new["date"] else own
     claims = [answered.pop(claim["text"], {"ran": dated, **claim}) for claim in known]
     claims += answered.values()  # bounds that are new
     kept = Counter(claim["ran"] for claim in claims if "ran" in claim)
