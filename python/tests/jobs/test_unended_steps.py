@@ -113,3 +113,27 @@ def test_why_a_job_is_stalled_is_printed_once(tmp_path, capsys):
     assert capsys.readouterr().err.count(text) == 1
     assert main(["jobs", str(tmp_path / "run")]) == 0
     assert capsys.readouterr().err.count(text) == 1
+
+
+def test_a_job_that_had_not_begun_counts_as_none_of_its_steps(tmp_path, capsys):
+    """Without its steps an answer on the others would be a yes."""
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 4}
+    late = job | {"group": "late", "repeat": 3, "start": "5ms"}
+    scenario = SCENARIO | {"workload": [job | {"group": "ring"}, late]}
+    result = weftline.sweep(
+        scenario,
+        {"end": {"whole": {}, "cut": {"run.until": "2ms"}}},
+        seeds=3,
+        report={"metrics": ["busbw of late", "busbw of ring"], "answer": "step_max < 10ms"},
+        out=tmp_path / "sweep",
+    )
+    whole, cut = result.cells
+    assert result.verdict(whole) == "yes" and result.verdict(cut) == "open"
+    assert any("3 of 12 steps ended" in reason.text for reason in result.judgement(cut).reasons)
+    run = next(iter(cut.runs.values()))
+    table = jobs.table(lines_of([run]))
+    at = table.columns.index("steps")
+    assert [(row[0], row[at]) for row in table.rows] == [("ring", "1"), ("late", "0 of 3")]
+    assert main(["jobs", str(run.out)]) == 0
+    assert "late: 0 of 3 steps had ended when the run did" in capsys.readouterr().out
+    assert any("none of its flows start" in text for text in run.summary["warnings"])

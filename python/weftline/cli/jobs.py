@@ -83,9 +83,10 @@ def unended(runs: Sequence[Run]) -> list[dict[str, Any]]:
             rows = [row for row in run.steps if rows_of.job_of(row) == job]
             own = [row for row in rows if not row.get("part")]
             parts = [row for row in rows if row.get("part")]
-            for what, some in (("steps", own), ("operations that had begun", parts)):
+            left = rows_of.unbegun(run, job[1], job[0])
+            for what, some, more in (("steps", own, left), ("operations that had begun", parts, 0)):
                 ended = sum(row["time_ns"] is not None for row in some)
-                asked = len(some) + rows_of.unbegun(run, some)
+                asked = len(some) + more
                 if ended < asked:
                     named = {"folder": str(run.out), "job": name, "what": what}
                     found.append(named | {"ended": ended, "asked": asked})

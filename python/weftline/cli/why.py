@@ -180,7 +180,7 @@ def _unended(run: Run, group: str | None, workload: int | None) -> int:
     own = [
         row for row in steps.own(run) if group in (None, row["job"]) and workload in (None, row["workload"])
     ]
-    return sum(row["time_ns"] is None for row in own) + steps.unbegun(run, own)
+    return sum(row["time_ns"] is None for row in own) + steps.unbegun(run, group, workload)
 
 
 def waited_at(answer: dict[str, Any], link: str) -> list[dict[str, Any]]:

@@ -68,9 +68,16 @@ def table(lines: Sequence[Line]) -> Table | None:
     for line in lines:
         for job, name in job_names(line.runs).items():
             of_job = [step for run in line.runs for step in run.steps if job_of(step) == job]
+            label = [line.label] if several else []
+            if not of_job:
+                steps = sum(unbegun(run, job[1], job[0]) for run in line.runs)
+                count = columns.index("steps") - len(label) - 1
+                row = (
+                    ["–"] * count + [f"0 of {steps:,}"] + ["–"] * (len(columns) - columns.index("steps") - 1)
+                )
+                result.rows.append([*label, name, *row])
             for chosen in _kinds(of_job):
-                row = _row(line.runs, job, chosen)
-                result.rows.append([*([line.label] if several else []), name, *row])
+                result.rows.append([*label, name, *_row(line.runs, job, chosen)])
     if not result.rows:
         return None
     inside = " In a domain: no message crosses the network." if _is_inside(lines) else ""
@@ -116,7 +123,8 @@ def _row(runs: Sequence[Run], job: Job, is_chosen: Choice) -> list[str]:
 
     steps = [step for run in runs for step in chosen(run)]
     done = [step for step in steps if step["time_ns"] is not None]
-    asked = len(steps) + sum(unbegun(run, chosen(run)) for run in runs)
+    is_part = bool(steps[0].get("part"))
+    asked = len(steps) + (0 if is_part else sum(unbegun(run, job[1], job[0]) for run in runs))
 
     def text(
         read: Callable[[dict[str, Any]], float | None],

@@ -30,11 +30,12 @@ def job_of(row: dict[str, Any]) -> Job:
 
 
 def job_names(runs: Sequence[Run]) -> dict[Job, str]:
-    """Return the name of each job of runs of one scenario, in their order.
+    """Return the name of each job of runs of one scenario, in their order; last those that had not begun.
 
     It is its group, with the number of its workload where several jobs have that group.
     """
-    found = dict.fromkeys(job_of(step) for run in runs for step in run.steps)
+    begun = dict.fromkeys(job_of(step) for run in runs for step in run.steps)
+    found = [*begun, *dict.fromkeys(job for run in runs for job in planned(run) if job not in begun)]
     count = Counter(group for _, group in found)
     return {
         (workload, group): group if count[group] == 1 else f"{group} (workload {workload})"
@@ -117,14 +118,24 @@ def has_scale_up(run: Run) -> bool:
     return any(of.get("scale_up_rate", "auto") != "auto" for of in run.scenario.get("workload", []))
 
 
-def unbegun(run: Run, rows: Sequence[dict[str, Any]]) -> int:
-    """Return how many steps of the jobs of these rows had not begun, so that they have no row."""
-    workloads = run.scenario.get("workload", [])
-    found = 0
-    for number, count in Counter(row["workload"] for row in rows if not row.get("part")).items():
-        of = workloads[number] if number < len(workloads) else {}
-        found += max(0, int(of.get("steps", of.get("repeat", 0))) - count)
-    return found
+def planned(run: Run) -> dict[Job, int]:
+    """Return how many steps each job of ranks has by the scenario, whether they began or not."""
+    workloads = enumerate(run.scenario.get("workload", []))
+    return {
+        (number, str(of.get("group", ""))): int(of.get("steps", of.get("repeat", 1)))
+        for number, of in workloads
+        if "placement" in of  # only ranks are placed
+    }
+
+
+def unbegun(run: Run, group: str | None = None, workload: int | None = None) -> int:
+    """Return how many steps of the jobs of ranks had not begun, so that they have no row.
+
+    Counted are those of the jobs of a group or workload, where one is given.
+    """
+    begun = Counter(map(job_of, own(run)))
+    of_jobs = ((job, count) for job, count in planned(run).items() if group in (None, job[1]))
+    return sum(max(0, count - begun[job]) for job, count in of_jobs if workload in (None, job[0]))
 
 
 def ended_by_job(run: Run, flows: Flows) -> Counter[Job]:
@@ -135,7 +146,7 @@ def ended_by_job(run: Run, flows: Flows) -> Counter[Job]:
 def asked(run: Run, flows: Flows) -> int:
     """Return how many steps the jobs of a run have, ended or not."""
     rows = [row for row in own(run) if flows.group in (None, row["job"])]
-    return len(rows) + unbegun(run, rows)
+    return len(rows) + unbegun(run, flows.group)
 
 
 def time(fold: Callable[[list[float]], float]) -> Callable[..., float | None]:

@@ -406,7 +406,7 @@ impl<'d> Section<'d> {
         self.findings.problems.push(Problem::new(self.file, entry.origin.clone(), &path, message));
     }
 
-    fn path_of(&self, key: &str) -> String {
+    pub fn path_of(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_string() } else { format!("{}.{key}", self.path) }
     }
 

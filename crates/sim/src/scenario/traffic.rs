@@ -114,6 +114,14 @@ impl<'d> Workloads<'d> {
                         let message = "\"auto\" is a flow without end, and so is the run: set run.until to a time, or a size";
                         section.complain("size", message.to_string());
                     }
+                    if let Until::At(end) = cx.until
+                        && spec.start >= end
+                    {
+                        let (path, start) = (section.path_of("start"), spec.start);
+                        section.warn(format!(
+                            "{path}: none of its flows start, as the run ends at {end}, before {start}"
+                        ));
+                    }
                     add_source(&mut traffic, section, index, spec, *transport, &hosts, cx);
                 }
             }

@@ -326,6 +326,16 @@ fn a_run_that_will_not_fit_its_limit_is_reported_before_it_starts() {
 }
 
 #[test]
+fn a_workload_that_begins_after_the_end_of_the_run_is_warned_about() {
+    let warned = |end: &str| {
+        let sets = [("workload.0.start", "2ms"), ("run.until", end)];
+        load_with(STAR, &sets).ok().unwrap().warnings.join("")
+    };
+    assert!(warned("2ms").contains("workload.0.start: none of its flows start, as the run ends at 2ms"));
+    assert_eq!(warned("3ms"), "");
+}
+
+#[test]
 fn a_job_whose_messages_fill_the_machine_is_refused_with_what_it_would_need() {
     let ring = |chunk: &str| {
         let text = format!(
