@@ -105,7 +105,7 @@ def test_one_packet_is_encoded_hop_by_hop(here, capsys):
     found = json.loads(
         output_of(capsys, "pint", "encode", "queries.toml", "--packet", "7", *parts, "--json").out
     )
-    assert found == {"packet_id": 7, "queries": plan.serves(7), "digests": digests}
+    assert found == {"packet_id": 7, "queries": plan.serves(7), "digests": digests, "loop_hop": None}
     assert all(digest < 2**16 for digest in digests)
     error = output_of(
         capsys, "pint", "encode", "queries.toml", "--packet", "7", "--hop", "latency=3", status=2
@@ -172,6 +172,32 @@ def shown(here, capsys, values, *options):
         lines.append(f"{packet},{digest},{len(seen)},{plan.version},1")
     (here / "digests.csv").write_text("\n".join(lines) + "\n")
     return output_of(capsys, "pint", "decode", "digests.csv", "--plan", "one.toml", *options)
+
+
+def test_a_packet_in_a_loop_is_reported_by_encoders_and_collectors(here, capsys):
+    one_query(here, value="switch-id", aggregation="loops", bits=16, more="tolerance = 0")
+    plan = pint.Plan.open("one.toml")
+    circle = [{"switch-id": 5 + hop % 3} for hop in range(12)]
+    digests, hop = plan.encode_and_report(packet_id=7, hops=circle)
+    assert digests == plan.encode(packet_id=7, hops=circle) and 4 <= hop <= 12
+    assert plan.encode_and_report(packet_id=7, hops=circle[:3])[1] is None
+    parts = [part for seen in circle for part in ("--hop", f"switch-id={seen['switch-id']}")]
+    encode = ["pint", "encode", "one.toml", "--packet", "7", *parts]
+    assert f"loop reported at hop {hop}" in output_of(capsys, *encode).out
+    assert json.loads(output_of(capsys, *encode, "--json").out)["loop_hop"] == hop
+    rows = [f"{n},{hop},{seen['switch-id']}" for n in range(50) for hop, seen in enumerate(circle, start=1)]
+    (here / "seen.csv").write_text("\n".join(["packet_id,hop,switch-id", *rows]) + "\n")
+    output_of(capsys, "pint", "encode", "one.toml", "seen.csv", "--out", "digests.csv")
+    found = json.loads(
+        output_of(capsys, "pint", "decode", "digests.csv", "--plan", "one.toml", "--json").out
+    )
+    assert found["counts"]["loops"] > 40 and found["events"][0]["event"] == "loop"
+    collector = pint.Collector(plan)
+    assert collector.take(packet_id=7, digest=digests[hop - 1], hops=hop, loop=True) is None
+    (event,) = collector.drain()["events"]
+    assert (event["event"], event["packet_id"]) == ("loop", 7)
+    printed = output_of(capsys, "pint", "accuracy", "one.toml").out
+    assert "packets with a loop of 3 switches" in printed and "packets without a loop: 0 %" in printed
 
 
 def test_names_of_switches_and_ports_are_shown_as_they_were_written(here, capsys):

@@ -103,12 +103,28 @@ class Plan:
             What all hashes are taken of; 0 to 2^64 - 1.
         hops
             What each hop sees, by the names of values: ``{"switch-id": 3, "hop-latency": 810}`` (ns).
+
+        A hop that finds the packet in a loop shows in `encode_and_report` only.
+        """
+        return self.encode_and_report(packet_id=packet_id, hops=hops)[0]
+
+    def encode_and_report(
+        self, *, packet_id: int, hops: Iterable[Mapping[str, int]]
+    ) -> tuple[list[int], int | None]:
+        """Return a packet's digest after each hop, and the first hop that reports the packet in a loop.
+
+        The hop counts from 1; None: no query of the plan found a loop. A report takes the place of the
+        packet's digest: give it to a collector with ``Collector.take(..., loop=True)``.
         """
         packet, digest, digests = _word("packet_id", packet_id), 0, []
+        reported: int | None = None
         for hop, seen in enumerate(hops, start=1):
-            digest = self._native.encode(digest, packet, hop, [self._seen(hop, seen, v) for v in self.values])
+            values = [self._seen(hop, seen, value) for value in self.values]
+            digest, looped = self._native.encode(digest, packet, hop, values)
             digests.append(digest)
-        return digests
+            if looped and reported is None:
+                reported = hop
+        return digests, reported
 
     def _seen(self, hop: int, seen: Mapping[str, int], value: str) -> int:
         if value not in seen:
@@ -178,8 +194,12 @@ class Collector:
         src_port: int = 0,
         dst_port: int = 0,
         protocol: int = 0,
+        loop: bool = False,
     ) -> str | None:
-        """Take one digest; return why it was refused, or None."""
+        """Take one digest, or with `loop` a hop's report that the packet is in a loop.
+
+        Return why it was refused, or None.
+        """
         version = self.plan.version if plan_version is None else _word("plan_version", plan_version, bits=32)
         return self._native.take(
             _word("packet_id", packet_id),
@@ -193,6 +213,7 @@ class Collector:
             _word("src_port", src_port, bits=16),
             _word("dst_port", dst_port, bits=16),
             _word("protocol", protocol, bits=8),
+            loop,
         )
 
     def drain(self) -> dict[str, list[dict[str, Any]]]:
@@ -216,6 +237,8 @@ class Collector:
 
 def encode(plan: Plan, seen: str | Path, out: str | Path) -> int:
     """Write the digests of packets to a CSV file and return how many there are.
+
+    A packet that a hop reports in a loop has 1 in the column `loop`, and in `hops` the hop that reported it.
 
     `seen` is a CSV file with one row a packet and hop: `packet_id`, `hop` (from 1), a column for each of
     `plan.values`, and any of the flow's columns.

@@ -73,6 +73,19 @@ pub struct PacketTrials {
     pub mean_error: f64,
 }
 
+/// What a query for loops reports.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct LoopTrials {
+    /// Packets that serve the query: this number with a loop, and this number without.
+    pub packets: u64,
+    /// Share of the packets without a loop that were reported.
+    pub false_reports: f64,
+    /// Share of the packets in a loop that were reported within the plan's longest path.
+    pub detected: f64,
+    /// The hop that reported them, on average; 0 if none did.
+    pub mean_hop: f64,
+}
+
 /// Keeps what one flow's trial needs.
 #[derive(Default)]
 struct Ear {
@@ -290,6 +303,53 @@ pub fn quantile_trials<D: Paths>(
         }
     }
     Ok(found)
+}
+
+/// Sends `packets` packets over `hops` different switches, and as many that circle over these switches until the plan's longest path.
+/// None for queries that do not look for loops. Error: the plan is not one that switches can run.
+pub fn loop_trials(
+    plan: &Plan,
+    query: usize,
+    packets: u64,
+    hops: u32,
+    seed: u64,
+) -> Result<Option<LoopTrials>, Refused> {
+    if !matches!(plan.queries().queries[query].aggregation, Aggregation::Loops { .. })
+        || plan.served(query) == 0
+    {
+        return Ok(None);
+    }
+    let encoder = plan.encoder()?;
+    let mut draws = Draws::new(seed);
+    let mut found = LoopTrials { packets, ..LoopTrials::default() };
+    for _ in 0..packets {
+        let path = random_path(&mut draws, hops, 1 << 20);
+        let packet = loop {
+            let packet = draws.word();
+            if encoder.fields(packet).iter().any(|field| usize::from(field.query) == query) {
+                break packet;
+            }
+        };
+        // Only this query has a value: another one for loops reports nothing.
+        let reports = |last: u32| {
+            let mut digest = 0;
+            (1..=last).find(|&hop| {
+                let seen = |other: usize| (other == query).then(|| path[(hop - 1) as usize % path.len()]);
+                let looped;
+                (digest, looped) = encoder.encode_from(digest, packet, hop, seen);
+                looped
+            })
+        };
+        found.false_reports += f64::from(u8::from(reports(hops).is_some()));
+        if let Some(hop) = reports(plan.queries().hops.maximal).filter(|&hop| hop > hops) {
+            found.detected += 1.0;
+            found.mean_hop += f64::from(hop);
+        }
+    }
+    found.mean_hop /= found.detected.max(1.0);
+    found.false_reports /= packets.max(1) as f64;
+    found.detected /= packets.max(1) as f64;
+    Ok(Some(found))
 }
 
 /// The hops (from 1) of a report's quantiles.

@@ -2,8 +2,9 @@
 //!
 //! One row a packet and hop, a packet's rows together and from its first hop on: `packet_id`, `hop` (from 1), one column per value of the
 //! plan under the value's name (`switch-id`, `hop-latency`, ...), and any of the columns of [`crate::recorded`] that tell the flow,
-//! the time and the sink; those of a packet's last row count. This is a switch in software: for trying a plan, and for making digests
-//! whose truth is known.
+//! the time and the sink; those of a packet's last row count, or of the row of the hop that reports the packet in a loop: such a packet
+//! makes a report of a loop instead of a digest. This is a switch in software: for trying a plan, and for making digests whose truth is
+//! known.
 
 use std::io::BufRead;
 
@@ -92,6 +93,8 @@ impl<R: BufRead> Walks<R> {
         };
         let Some(mut last) = first else { return Ok(None) };
         let mut digest = 0;
+        // The hop that reported the packet in a loop.
+        let mut reported: Option<Seen> = None;
         loop {
             let expected = last.row.hops + 1;
             if last.hop != expected {
@@ -102,7 +105,12 @@ impl<R: BufRead> Walks<R> {
                 );
                 return Err(self.lines.error("hop", message));
             }
-            digest = self.encoder.encode(digest, last.row.packet, last.hop, &last.values);
+            if reported.is_none() {
+                let looped;
+                (digest, looped) =
+                    self.encoder.encode_and_report(digest, last.row.packet, last.hop, &last.values);
+                reported = looped.then(|| last.clone());
+            }
             match self.seen()? {
                 // A first hop begins another packet, also one of the same id.
                 Some(mut next) if next.row.packet == last.row.packet && next.hop != 1 => {
@@ -111,11 +119,14 @@ impl<R: BufRead> Walks<R> {
                 }
                 ahead => {
                     self.ahead = ahead;
+                    let looped = reported.is_some();
+                    let Seen { row, hop, .. } = reported.unwrap_or(last);
                     return Ok(Some(Recorded {
                         digest,
-                        hops: last.hop,
+                        hops: hop,
+                        looped,
                         plan_version: self.version,
-                        ..last.row
+                        ..row
                     }));
                 }
             }

@@ -210,14 +210,17 @@ def _encode(options: argparse.Namespace) -> int:
             print(f"{count:,} digests of plan {plan.version:08x}: {options.out}")
         return DONE
     hops = [_seen(text) for text in options.hop]
-    digests = plan.encode(packet_id=options.packet, hops=hops)
+    digests, loop_hop = plan.encode_and_report(packet_id=options.packet, hops=hops)
     serves = plan.serves(options.packet)
     if options.json:
-        arguments.print_json({"packet_id": options.packet, "queries": serves, "digests": digests})
+        found = {"packet_id": options.packet, "queries": serves, "digests": digests, "loop_hop": loop_hop}
+        arguments.print_json(found)
         return DONE
     print(f"packet {options.packet} serves {', '.join(serves) or 'no query'}")
     for hop, digest in enumerate(digests, start=1):
         print(f"  hop {hop}  {digest:#x}")
+    if loop_hop is not None:
+        print(f"loop reported at hop {loop_hop}")
     return DONE
 
 
@@ -519,6 +522,17 @@ def _accuracy_lines(length: dict[str, Any]) -> list[str]:
             f"(rank {share_text(found['mean_rank_error'])}), bars held {share_text(found['bars_held'])}"
             for size in length["sizes"]
             for found in size["quantiles"]
+        ]
+    if "detected" in length:
+        line = (
+            f"{length['packets']:,} packets with a loop of {length['hops']} switches: "
+            f"{share_text(length['detected'])} reported within {length['longest']} hops"
+        )
+        if length["detected"]:
+            line += f", at hop {digits(length['mean_hop'])} on average"
+        return [
+            line,
+            f"{length['packets']:,} packets without a loop: {share_text(length['false_reports'])} reported",
         ]
     if length.get("mean_relative_error") is not None:
         return [

@@ -376,6 +376,24 @@ fn a_plan_tried_is_as_accurate_as_it_should_be() {
 }
 
 #[test]
+fn loops_are_tried_with_packets_that_circle_and_with_others() {
+    use crate::accuracy::loop_trials;
+    let text = |bits: u32| {
+        format!(
+            "bits = {bits}\nhops = {{ expected = 5, maximal = 64 }}\n[[query]]\nname = \"loop\"\nvalue = \"switch-id\"\n\
+             aggregation = \"loops\"\ntolerance = 0\nbits = {bits}\n"
+        )
+    };
+    let tried =
+        |bits| loop_trials(&Plan::open(&text(bits), "q.toml").unwrap(), 0, 4_000, 5, 1).unwrap().unwrap();
+    let wide = tried(16);
+    assert!(wide.detected > 0.99 && wide.false_reports < 0.002 && wide.mean_hop > 6.0, "{wide:?}");
+    // Of four hops after the first, each matches 4 bits by chance with probability 1/16, as long as none did.
+    let narrow = tried(4);
+    assert!((narrow.false_reports - (1.0 - (15.0f64 / 16.0).powi(4))).abs() < 0.02, "{narrow:?}");
+}
+
+#[test]
 fn paths_are_written_as_lines_and_results_as_json() {
     let (plan, mut collector) = collector(Limits::default());
     let mut collected = Collected::default();

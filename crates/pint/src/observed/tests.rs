@@ -43,6 +43,30 @@ fn each_packet_becomes_the_digest_that_its_hops_make() {
 }
 
 #[test]
+fn a_packet_that_circles_becomes_a_report_of_the_hop_that_found_the_loop() {
+    let text = "bits = 16\n[[query]]\nname = \"loop\"\nvalue = \"switch-id\"\naggregation = \"loops\"\ntolerance = 0\nbits = 16\n";
+    let plan = Plan::open(text, "q.toml").unwrap();
+    let mut table = "packet_id,hop,switch-id\n".to_string();
+    for packet in 0..200 {
+        // Packets with an odd number pass 32 hops of a circle of three switches, the others pass three hops.
+        for hop in 1..=if packet % 2 == 1 { 32 } else { 3 } {
+            table += &format!("{packet},{hop},{}\n", 5 + (hop - 1) % 3);
+        }
+    }
+    let rows: Result<Vec<Recorded>, _> = Walks::new(&plan, table.as_bytes(), "w.csv").unwrap().collect();
+    let (circling, others): (Vec<_>, Vec<_>) = rows.unwrap().into_iter().partition(|row| row.packet % 2 == 1);
+    assert_eq!((circling.len(), others.len()), (100, 100));
+    assert!(others.iter().all(|row| !row.looped && row.hops == 3));
+    // A hash stays for a circle with probability h / (h + 2) after hop h, so 32 hops miss no loop in practice.
+    assert!(circling.iter().all(|row| row.looped && (4..=32).contains(&row.hops)), "{circling:?}");
+    let mut collector =
+        crate::collector::Collector::new(&plan, Default::default(), crate::collector::NoPaths).unwrap();
+    let mut collected = crate::collector::Collected::default();
+    circling.iter().for_each(|row| collector.take(row, &mut collected).unwrap());
+    assert_eq!((collector.counts().loops, collected.events.len()), (100, 100));
+}
+
+#[test]
 fn errors_tell_the_place_and_what_was_expected() {
     for (text, message) in [
         (

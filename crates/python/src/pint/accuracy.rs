@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use pint::accuracy::{Draws, PathTrials, packet_trials, path_trials, quantile_trials, random_path};
+use pint::accuracy::{
+    Draws, PathTrials, loop_trials, packet_trials, path_trials, quantile_trials, random_path,
+};
 use pint::comparators::{self, Scheme};
 use pint::graph::Graph;
 use pint::path::DecoderKind;
@@ -113,6 +115,7 @@ impl Tries<'_> {
                     Ok(found)
                 }
                 Aggregation::Quantiles { .. } => self.quantiles(query, hops),
+                Aggregation::Loops { .. } => self.loops(query, hops),
                 _ if asked.aggregation.family() == Family::PerPacket => self.packets(query, hops),
                 _ => Ok(json!({ "hops": hops })),
             })
@@ -187,6 +190,16 @@ impl Tries<'_> {
             );
         }
         Ok(json!({ "hops": hops, "sizes": sizes }))
+    }
+
+    fn loops(&self, query: usize, hops: u32) -> PyResult<Json> {
+        let packets = u64::from(self.trials) * 10;
+        let found = loop_trials(self.plan, query, packets, hops, self.seed).map_err(input)?;
+        let Some(found) = found else { return Ok(json!({ "hops": hops })) };
+        Ok(json!({
+            "hops": hops, "packets": found.packets, "false_reports": found.false_reports, "detected": found.detected,
+            "mean_hop": found.mean_hop, "longest": self.plan.queries().hops.maximal,
+        }))
     }
 
     fn packets(&self, query: usize, hops: u32) -> PyResult<Json> {

@@ -53,7 +53,7 @@ impl Collector {
     }
 
     /// Takes one digest; the text says why it was refused, None that it was taken.
-    #[pyo3(signature = (packet_id, digest, hops, plan_version, time_ns, flow_id, src, dst, src_port, dst_port, protocol))]
+    #[pyo3(signature = (packet_id, digest, hops, plan_version, time_ns, flow_id, src, dst, src_port, dst_port, protocol, looped))]
     #[allow(clippy::too_many_arguments)] // the columns of a recorded digest
     fn take(
         &mut self,
@@ -68,6 +68,7 @@ impl Collector {
         src_port: u16,
         dst_port: u16,
         protocol: u8,
+        looped: bool,
     ) -> PyResult<Option<String>> {
         let address = |name: &str, text: &str| -> PyResult<Address> {
             let expected = "expected a host's number, an IPv4 or an IPv6 address";
@@ -83,8 +84,16 @@ impl Collector {
             protocol,
         };
         self.ends.check(&flow)?;
-        let row =
-            Recorded { time_ns, flow, packet: packet_id, digest, hops, plan_version, ..Recorded::default() };
+        let row = Recorded {
+            time_ns,
+            flow,
+            packet: packet_id,
+            digest,
+            hops,
+            plan_version,
+            looped,
+            ..Recorded::default()
+        };
         Ok(self.collector.take(&row, &mut self.collected).err().map(|refusal| refusal.to_string()))
     }
 

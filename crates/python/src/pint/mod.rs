@@ -82,8 +82,9 @@ impl Plan {
         Ok((layout.to_string(), layout.to_json().to_string()))
     }
 
-    /// The digest after the `hop`-th hop (from 1) of a packet; `values` has one number a query.
-    fn encode(&self, digest: u64, packet: u64, hop: u32, values: Vec<u64>) -> PyResult<u64> {
+    /// The digest after the `hop`-th hop (from 1) of a packet, and whether the hop reports the packet in a loop; `values` has one number
+    /// a query.
+    fn encode(&self, digest: u64, packet: u64, hop: u32, values: Vec<u64>) -> PyResult<(u64, bool)> {
         let (queries, max) = (self.encoder.tasks().len(), self.plan.queries().hops.maximal);
         if values.len() != queries {
             return Err(input(format!("values: expected {queries}, one a query, found {}", values.len())));
@@ -91,7 +92,7 @@ impl Plan {
         if hop == 0 || hop > max {
             return Err(input(format!("hop: expected 1 to {max}, found {hop}")));
         }
-        Ok(self.encoder.encode(digest, packet, hop, &values))
+        Ok(self.encoder.encode_and_report(digest, packet, hop, &values))
     }
 
     /// What a switch that runs Linux loads as its map `pint_config`; `carriers` are flags of the data plane.
