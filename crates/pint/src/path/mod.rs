@@ -11,6 +11,9 @@
 //!
 //! Without a list of ids, values are read in fragments ([`raw`]).
 //!
+//! The network constrains switch ids only. Numbers of ports repeat along a path: hashes of them are looked for among the numbers that a
+//! switch's ports have, fragments are read as they are.
+//!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.2 (peeling, hashing, fragments), §7 (change of path). The use of the network is
 //! not in the paper.
 
@@ -27,6 +30,7 @@ use crate::encoder::{Blocks, Field, Task};
 use crate::graph::Graph;
 use crate::hash::spread;
 use crate::plan::Plan;
+use crate::query::Value;
 use crate::recorded::{Address, Flow};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -52,6 +56,8 @@ pub struct Knowledge {
     pub ends: Option<BTreeMap<u64, u64>>,
     /// Paths are shortest paths between their ends (implies neighbours).
     pub shortest: bool,
+    /// The ports of a switch have numbers below this; 0: their numbers are not known.
+    pub ports: u32,
 }
 
 /// Why a plan's paths cannot be decoded with what is known.
@@ -83,6 +89,8 @@ impl std::error::Error for PathError {}
 struct Traced {
     code: Code,
     blocks: Blocks,
+    /// Its values are numbers of ports, not ids of switches.
+    of_ports: bool,
 }
 
 /// Decodes the paths of a plan's queries.
@@ -92,6 +100,8 @@ pub struct PathDecoder {
     queries: Vec<Option<Traced>>,
     untraced: Vec<usize>,
     knowledge: Knowledge,
+    /// For hashes of numbers of ports, where these are known.
+    ports: Option<Box<PathDecoder>>,
     /// The ids as they meet a packet's word in h.
     spread: Vec<u64>,
     /// By pair, if the network is small and paths are shortest.
@@ -110,19 +120,37 @@ pub enum PathState {
 impl PathDecoder {
     /// Decodes what `plan`'s queries for paths carry.
     pub fn new(plan: &Plan, knowledge: Knowledge) -> Result<PathDecoder, PathError> {
-        PathDecoder::of_tasks(&plan.tasks(), knowledge)
+        let of_ports = |query: usize| !matches!(plan.queries().queries[query].value, Value::SwitchId);
+        PathDecoder::of(&plan.tasks(), of_ports, knowledge)
     }
 
-    /// The same from an encoder's tasks.
+    /// The same from an encoder's tasks, whose values are ids of switches.
     pub fn of_tasks(tasks: &[Task], knowledge: Knowledge) -> Result<PathDecoder, PathError> {
+        PathDecoder::of(tasks, |_| false, knowledge)
+    }
+
+    fn of(
+        tasks: &[Task],
+        of_ports: impl Fn(usize) -> bool,
+        knowledge: Knowledge,
+    ) -> Result<PathDecoder, PathError> {
         let (mut queries, mut untraced) = (Vec::new(), Vec::new());
+        let mut ports = None;
         for (query, task) in tasks.iter().enumerate() {
             let traced = match *task {
-                Task::Path { code, blocks } => Some(Traced { code, blocks }),
+                Task::Path { code, blocks } => Some(Traced { code, blocks, of_ports: of_ports(query) }),
                 _ => None,
             };
-            let hashed = matches!(traced, Some(Traced { blocks: Blocks::Hashed, .. }));
-            let says_nothing = hashed && knowledge.graph.is_empty();
+            let hashed = traced.filter(|traced| traced.blocks == Blocks::Hashed);
+            let says_nothing = hashed.is_some_and(|traced| match traced.of_ports {
+                true => knowledge.ports == 0,
+                false => knowledge.graph.is_empty(),
+            });
+            if hashed.is_some_and(|traced| traced.of_ports) && !says_nothing && ports.is_none() {
+                let graph = Graph::of_ids((0..u64::from(knowledge.ports)).collect()).unwrap_or_default();
+                let numbers = Knowledge { graph, ..Knowledge::default() };
+                ports = Some(Box::new(PathDecoder::of_tasks(&[], numbers)?));
+            }
             if says_nothing {
                 untraced.push(query);
             }
@@ -147,12 +175,18 @@ impl PathDecoder {
             Vec::new()
         };
         let spread = graph.ids().iter().map(|&id| spread(id)).collect();
-        Ok(PathDecoder { queries, untraced, knowledge, spread, distances })
+        Ok(PathDecoder { queries, untraced, knowledge, ports, spread, distances })
     }
 
-    /// Queries for paths that carry hashes, which cannot be decoded without a list of possible ids: they are not decoded.
+    /// Queries for paths that carry hashes, which cannot be decoded without a list of possible values: they are not decoded.
     pub fn untraced(&self) -> &[usize] {
         &self.untraced
+    }
+
+    /// The decoder that knows the values of a query.
+    #[inline]
+    fn knowing(&self, traced: &Traced) -> &PathDecoder {
+        if traced.of_ports { self.ports.as_deref().unwrap_or(self) } else { self }
     }
 
     /// The switch that an end of a flow is attached to, where ends are known.
@@ -184,14 +218,14 @@ impl Paths for PathDecoder {
         let Some(traced) = self.queries.get(query).copied().flatten() else { return PathState::Nothing };
         let hops = hops.clamp(1, MAX_HOPS);
         match traced.blocks {
-            Blocks::Fragments { count } if self.knowledge.graph.is_empty() => {
+            Blocks::Fragments { count } if traced.of_ports || self.knowledge.graph.is_empty() => {
                 PathState::Raw(RawPath::new(hops, count))
             }
-            _ => PathState::Known(KnownPath::new(
-                self,
-                hops,
-                (self.end(flow.source), self.end(flow.destination)),
-            )),
+            _ => {
+                let decoder = self.knowing(&traced);
+                let ends = (decoder.end(flow.source), decoder.end(flow.destination));
+                PathState::Known(KnownPath::new(decoder, hops, ends))
+            }
         }
     }
 
@@ -199,7 +233,7 @@ impl Paths for PathDecoder {
         let Some(traced) = self.queries.get(query).copied().flatten() else { return Step::On };
         match state {
             PathState::Nothing => Step::On,
-            PathState::Known(path) => path.take(self, &traced, packet, digest, fields),
+            PathState::Known(path) => path.take(self.knowing(&traced), &traced, packet, digest, fields),
             PathState::Raw(path) => path.take(&traced.code, packet, digest, fields),
         }
     }
@@ -212,10 +246,14 @@ impl Paths for PathDecoder {
         }
     }
 
-    fn findings(&self, _query: usize, state: &PathState) -> PathFindings {
+    fn findings(&self, query: usize, state: &PathState) -> PathFindings {
         match state {
             PathState::Nothing => PathFindings::default(),
-            PathState::Known(path) => path.findings(&self.knowledge.graph),
+            PathState::Known(path) => {
+                let traced = self.queries.get(query).and_then(Option::as_ref);
+                let decoder = traced.map_or(self, |traced| self.knowing(traced));
+                path.findings(&decoder.knowledge.graph)
+            }
             PathState::Raw(path) => path.findings(),
         }
     }

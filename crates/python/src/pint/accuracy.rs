@@ -9,7 +9,7 @@ use pint::accuracy::{
 use pint::comparators::{self, Scheme};
 use pint::graph::Graph;
 use pint::path::DecoderKind;
-use pint::query::{Aggregation, Blocks, Family, PathQuery, SHARES};
+use pint::query::{Aggregation, Blocks, Family, PathQuery, SHARES, Value};
 use pint::recorded::{Address, Flow};
 use pint::routes::Routes;
 use pyo3::prelude::*;
@@ -111,7 +111,10 @@ impl Tries<'_> {
             .map(|&hops| match &asked.aggregation {
                 Aggregation::Path(path) => {
                     let mut found = of_path(hops, &self.path(query, path, hops)?);
-                    found["decoder"] = json!(self.decoder.name());
+                    // Links say nothing of ports.
+                    let decoder =
+                        if asked.value == Value::SwitchId { self.decoder } else { DecoderKind::Peeling };
+                    found["decoder"] = json!(decoder.name());
                     Ok(found)
                 }
                 Aggregation::Quantiles { .. } => self.quantiles(query, hops),
@@ -125,6 +128,21 @@ impl Tries<'_> {
 
     fn path(&mut self, query: usize, path: &PathQuery, hops: u32) -> PyResult<PathTrials> {
         let (plan, decoder, trials, seed) = (self.plan, self.decoder, self.trials, self.seed);
+        if plan.queries().queries[query].value != Value::SwitchId {
+            let known = self.knowledge.as_ref().map_or(path.ids, |knowledge| knowledge.ground.ports);
+            let ports = match path.blocks {
+                Blocks::Hashes => known,
+                Blocks::Fragments { value_bits } => u32::MAX >> (32 - value_bits.min(32)),
+            };
+            let knowledge = &mut Knowledge::of_ports(if path.blocks == Blocks::Hashes { ports } else { 0 });
+            let paths = paths(plan, knowledge)?;
+            // Numbers of ports repeat along a path.
+            let route = |draws: &mut Draws| {
+                let path = (0..hops).map(|_| draws.below(u64::from(ports.max(1)))).collect();
+                (Flow { id: Some(1), ..Flow::default() }, path)
+            };
+            return path_trials(plan, &paths, query, trials, seed, route).map_err(input);
+        }
         let Some(knowledge) = &mut self.knowledge else {
             // Fragments need no list: ids are then of any value that fits.
             let (ids, mut knowledge) = match path.blocks {

@@ -54,6 +54,11 @@ impl Knowledge {
         Ok(Knowledge { ground: Ground::read(file)?, neighbours: !ids_only, differ: ids_only, ends, shortest })
     }
 
+    /// Only that the ports of switches have numbers below this.
+    pub fn of_ports(ports: u32) -> Knowledge {
+        Knowledge { ground: Ground { ports, ..Ground::default() }, ..Knowledge::default() }
+    }
+
     /// Only that ids are 0 to `ids` - 1.
     pub fn numbered(ids: u64) -> Knowledge {
         Knowledge { ground: Ground { ids: (0..ids).collect(), ..Ground::default() }, ..Knowledge::default() }
@@ -107,6 +112,7 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
         neighbours: knowledge.neighbours || knowledge.differ,
         ends: knowledge.ends.then(|| ground.attached.clone()),
         shortest: knowledge.shortest,
+        ports: ground.ports,
     };
     let decoder = PathDecoder::new(plan, known).map_err(input)?;
     let last = ground.ids.last().copied().unwrap_or(0);
@@ -115,7 +121,7 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {
         ground.warnings.push(format!(
-            "{}: hashes of switch ids cannot be decoded without the switches: give a topology; the other queries are answered",
+            "{}: hashes cannot be decoded without the switches and their ports: give a topology; the other queries are answered",
             names.join(", ")
         ));
     }

@@ -21,6 +21,8 @@ pub struct Ground {
     pub edges: Vec<(u64, u64)>,
     /// The switch at which each host is attached, by the host's id; none for hosts with several.
     pub attached: BTreeMap<u64, u64>,
+    /// The ports of every switch have numbers below this.
+    pub ports: u32,
     /// The ids of all hosts.
     pub hosts: BTreeSet<u64>,
     pub names: BTreeMap<u64, String>,
@@ -74,6 +76,8 @@ impl Ground {
         }
         let named = topology.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Switch);
         let names = named.map(|(id, node)| (id as u64, node.name.clone())).collect();
-        Ground { ids, edges, attached, hosts, names, warnings: Vec::new() }
+        let switches = topology.switches().into_iter();
+        let largest = switches.map(|node| ports[node as usize].len() as u32).max().unwrap_or(0);
+        Ground { ids, edges, attached, ports: largest, hosts, names, warnings: Vec::new() }
     }
 }

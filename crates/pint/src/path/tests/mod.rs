@@ -99,6 +99,47 @@ fn raw_25(code: Code, trials: u64) -> (u32, u32) {
     (median, p99)
 }
 
+/// A line of three switches with ids 0 to 2, which leave by the ports 1, 1 and 0.
+#[test]
+fn ports_are_neither_switches_nor_neighbours() {
+    use crate::collector::{Collected, Collector, Findings, Limits};
+    use crate::recorded::Recorded;
+    let text = |blocks: &str| {
+        format!(
+            "bits = 32\nhops = {{ expected = 3, maximal = 8 }}\n[[query]]\nname = \"ports\"\nvalue = \"egress-port\"\naggregation = \
+             \"path\"\nblocks = \"{blocks}\"\nbits = 16\nvalue-bits = 16\n[[query]]\nname = \"path\"\nvalue = \"switch-id\"\naggregation \
+             = \"path\"\nbits = 16\n"
+        )
+        .replace(if blocks == "hashes" { "value-bits = 16\n" } else { "\0" }, "")
+    };
+    for (blocks, ports) in [("hashes", 3), ("hashes", 0), ("fragments", 3), ("fragments", 0)] {
+        let plan = Plan::open(&text(blocks), "q.toml").unwrap();
+        let graph = Graph::new(vec![0, 1, 2], &[(0, 1), (1, 2)]).unwrap().0;
+        let ends = Some(BTreeMap::from([(8, 0), (9, 2)]));
+        let knowledge = Knowledge { graph, neighbours: true, ends, shortest: true, ports };
+        let decoder = PathDecoder::new(&plan, knowledge).unwrap();
+        let known = blocks == "fragments" || ports > 0;
+        assert_eq!(decoder.untraced(), if known { &[][..] } else { &[0] });
+        let (encoder, version) = (plan.encoder().unwrap(), plan.version());
+        let mut collector = Collector::new(&plan, Limits::default(), decoder).unwrap();
+        let (source, destination) = (Address::Number(8), Address::Number(9));
+        let flow = Flow { source, destination, ..Flow::default() };
+        for packet in 0..100 {
+            let hops = (1..).zip([[1, 0], [1, 1], [0, 2]]);
+            let digest = hops.fold(0, |digest, (hop, seen)| encoder.encode(digest, packet, hop, &seen));
+            let row =
+                Recorded { flow, packet, digest, hops: 3, plan_version: version, ..Recorded::default() };
+            collector.take(&row, &mut Collected::default()).unwrap();
+        }
+        let counts = collector.counts();
+        assert_eq!((counts.inconsistent, counts.strays, counts.paths_changed), (0, 0, 0), "{counts:?}");
+        let report = collector.report(&flow, 0).unwrap();
+        let [(0, Findings::Path(ports)), (1, Findings::Path(path))] = &report.results[..] else { panic!() };
+        assert_eq!(ports.path(), known.then(|| vec![1, 1, 0]), "{blocks}");
+        assert_eq!(path.path(), Some(vec![0, 1, 2]));
+    }
+}
+
 /// PINT paper, Fig 5: medians 89 and 41, p99 189 and 68. With 5 000 trials a p99 is known within 7 at two sigma.
 #[test]
 fn raw_ids_of_25_hops_take_as_many_packets_as_published() {
@@ -216,7 +257,8 @@ fn fat_tree_path(trial: u64) -> Vec<u64> {
 #[test]
 fn on_a_fat_tree_with_known_ends_two_packets_are_enough() {
     let ends: BTreeMap<u64, u64> = (0..80).map(|switch| (switch, switch)).collect();
-    let all = |neighbours, ends, shortest| Knowledge { graph: fat_tree(), neighbours, ends, shortest };
+    let all =
+        |neighbours, ends, shortest| Knowledge { graph: fat_tree(), neighbours, ends, shortest, ports: 0 };
     let mut means = Vec::new();
     for knowledge in [
         all(false, None, false),
@@ -297,7 +339,7 @@ fn the_network_saves_the_majority_of_the_packets() {
     let Some(graph) = zoo("Kdl.gml") else { return };
     let mean = |neighbours, shortest, ends: bool, hops, trials| {
         let ends = ends.then(|| graph.ids().iter().map(|&id| (id, id)).collect());
-        let knowledge = Knowledge { graph: graph.clone(), neighbours, shortest, ends };
+        let knowledge = Knowledge { graph: graph.clone(), neighbours, shortest, ends, ports: 0 };
         let query = query(code(0.5, &[0.1]), Blocks::Hashed, (8, 2), 5, knowledge);
         measured(trials, |trial| {
             let path = shortest_path(&graph, hops, trial);
