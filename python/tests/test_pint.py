@@ -192,6 +192,12 @@ def test_a_packet_in_a_loop_is_reported_by_encoders_and_collectors(here, capsys)
         output_of(capsys, "pint", "decode", "digests.csv", "--plan", "one.toml", "--json").out
     )
     assert found["counts"]["loops"] > 40 and found["events"][0]["event"] == "loop"
+    lines = [f"{n},{hop},{4 + hop}" for n in range(50, 60) for hop in (1, 2, 3)]
+    with open(here / "seen.csv", "a") as table:
+        table.write("\n".join(lines) + "\n")
+    output_of(capsys, "pint", "encode", "one.toml", "seen.csv", "--out", "digests.csv")
+    decoded = output_of(capsys, "pint", "decode", "digests.csv", "--plan", "one.toml").out
+    assert "no loop in these packets" in decoded and "no loop reported" not in decoded
     collector = pint.Collector(plan)
     assert collector.take(packet_id=7, digest=digests[hop - 1], hops=hop, loop=True) is None
     (event,) = collector.drain()["events"]

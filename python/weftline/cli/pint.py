@@ -425,7 +425,7 @@ def _result_text(
             return range_text
         return f"mean {text(query['mean'], beyond, below == packets)}, {range_text}"
     if "hops" not in query:
-        return "no loop reported by digests"
+        return "no loop in these packets"
     hops, quantiles = [], ""
     for number, hop in enumerate(query["hops"]):
         if "quantiles" in hop:

@@ -216,7 +216,7 @@ impl Parts<'_, '_, '_, '_, '_> {
             return Some((Aggregation::CountAbove { threshold: threshold? }, 1));
         }
         if name == "loops" {
-            self.constant_value("loops looks for ids that come back");
+            self.switch_ids();
             let tolerance = self.section.integer(self.complaints, "tolerance", 0, 255).unwrap_or(1) as u32;
             return Some((Aggregation::Loops { tolerance }, 1));
         }
@@ -286,6 +286,18 @@ impl Parts<'_, '_, '_, '_, '_> {
             value.name(),
             constant.join(", ")
         );
+        let at = self.section.get("value").map(|(_, at)| at);
+        self.complain(at, "value", message);
+    }
+
+    /// Complains of a value in which a loop does not show.
+    fn switch_ids(&mut self) {
+        let Some(value) = self.value.filter(|&value| value != Value::SwitchId) else { return };
+        let why = match value.facts().constant {
+            true => "ports of different switches have equal numbers, so a number that comes back is no loop",
+            false => "only an id that comes back is a loop",
+        };
+        let message = format!("loops of {}: {why}: expected value = \"switch-id\"", value.name());
         let at = self.section.get("value").map(|(_, at)| at);
         self.complain(at, "value", message);
     }

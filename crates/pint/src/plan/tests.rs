@@ -107,6 +107,21 @@ fn the_papers_plan_comes_out_of_its_queries() {
 }
 
 #[test]
+fn loops_are_looked_for_in_ids_of_switches_only() {
+    for (value, why) in [
+        ("egress-port", "ports of different switches have equal numbers"),
+        ("ingress-port", "ports of different switches have equal numbers"),
+        ("hop-latency", "only an id that comes back is a loop"),
+    ] {
+        let text = format!(
+            "bits = 16\n[[query]]\nname = \"q\"\nvalue = \"{value}\"\naggregation = \"loops\"\nbits = 16\n"
+        );
+        let found = problems(&text);
+        assert!(found.contains(why) && found.contains("expected value = \"switch-id\""), "{found}");
+    }
+}
+
+#[test]
 fn a_plan_comes_back_from_its_file() {
     for text in [QUERIES, ALL] {
         let plan = planned(text);
