@@ -9,8 +9,7 @@
 //! Differs from the source: truth is the whole flow, of which several fields bring most values; the paper does not define its truth.
 
 use crate::accuracy::Draws;
-use crate::code::survivor;
-use crate::encoder::{Encoder, Refused, Task};
+use crate::encoder::{Encoder, Refused, Task, samples};
 use crate::plan::Plan;
 use crate::recorded::{Flow, Recorded};
 use crate::sketch::kll::{Kll, Real, k_for_room};
@@ -62,22 +61,13 @@ impl Streams {
 
     /// Takes in a digest; rows of a flow come in the order of its packets.
     pub fn take(&mut self, row: &Recorded) {
-        let mut seen = [0u32; crate::encoder::MAX_QUERIES];
         let fields =
             self.encoder.fields(row.packet).iter().filter(|field| usize::from(field.query) == self.query);
-        for (copy, field) in fields.enumerate() {
-            let hop = survivor(field.key.word(row.packet), row.hops);
-            let known = seen[..copy.min(seen.len())].contains(&hop);
-            if let Some(place) = seen.get_mut(copy) {
-                *place = hop;
-            }
+        for (field, hop) in samples(fields, row.packet, row.hops) {
             let stream = self.hops.entry((row.flow, hop)).or_default();
             let value = self.values.decode(field.read(row.digest)) as f32;
-            // Two fields of a packet that one hop wrote say the same.
-            if !known {
-                stream.truth.push(value);
-            }
-            if copy == 0 {
+            stream.truth.push(value);
+            if field.copy == 0 {
                 stream.sampled.push(value);
             }
         }

@@ -519,7 +519,8 @@ def _accuracy_lines(length: dict[str, Any]) -> list[str]:
         return [
             f"{size['packets']:,} packets, {digits(found['samples_per_hop'])} samples a hop: "
             f"quantile {found['quantile']:g} off by {share_text(found['mean_relative_error'])} "
-            f"(rank {share_text(found['mean_rank_error'])}), bars held {share_text(found['bars_held'])}"
+            f"(rank {share_text(found['mean_rank_error'])}), "
+            f"95 % bars held in {share_text(found['bars_held'])} of the cases"
             for size in length["sizes"]
             for found in size["quantiles"]
         ]

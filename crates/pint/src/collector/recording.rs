@@ -2,9 +2,8 @@
 
 use super::events::{End, Findings, FrequentValue, HopFrequent, HopQuantiles, Summary};
 use super::paths::{Paths, Step};
-use crate::code::survivor;
 use crate::counting::Counter;
-use crate::encoder::{Field, Task};
+use crate::encoder::{Field, Task, samples};
 use crate::hash::mix;
 use crate::plan::tasks::sum_ceiling;
 use crate::query::{Aggregation, Query};
@@ -265,8 +264,8 @@ impl<P> Recording<P> {
                 return (step, paths.bytes(state) as isize - before as isize);
             }
             (Recording::Quantiles(hops), Kind::Quantiles { values, .. }) => {
-                for field in fields {
-                    let place = owner(hops, field, row, &mut grown);
+                for (field, hop) in samples(fields, row.packet, row.hops) {
+                    let place = place_of(hops, hop, row, &mut grown);
                     let before = place.as_ref().map_or(size_of::<Codes>(), Codes::bytes_with_place);
                     let codes =
                         place.get_or_insert_with(|| Codes::new(keeping, values.bits(), row.hops, row.packet));
@@ -275,8 +274,8 @@ impl<P> Recording<P> {
                 }
             }
             (Recording::Frequent(hops), Kind::Frequent { share, .. }) => {
-                for field in fields {
-                    let place = owner(hops, field, row, &mut grown);
+                for (field, hop) in samples(fields, row.packet, row.hops) {
+                    let place = place_of(hops, hop, row, &mut grown);
                     let before = place.as_ref().map_or(size_of::<SpaceSaving>(), SpaceSaving::bytes);
                     let sketch = place.get_or_insert_with(|| {
                         // Without a space: the maximum error of a count is a quarter of the requested share.
@@ -370,14 +369,13 @@ impl Codes {
     }
 }
 
-/// The place of the hop that wrote this copy: the last that acted.
-fn owner<'h, T>(
+/// The place of a hop (from 1).
+fn place_of<'h, T>(
     hops: &'h mut Vec<Option<T>>,
-    field: &Field,
+    hop: u32,
     row: &Recorded,
     grown: &mut isize,
 ) -> &'h mut Option<T> {
-    let place = survivor(field.key.word(row.packet), row.hops) as usize - 1;
     if hops.len() < row.hops as usize {
         let before = hops.capacity();
         hops.reserve_exact(row.hops as usize - hops.len());
@@ -385,7 +383,7 @@ fn owner<'h, T>(
         *grown += ((hops.capacity() - before) * size_of::<Option<T>>()) as isize;
     }
     // Survivors are among the packet's hops.
-    &mut hops[place]
+    &mut hops[hop as usize - 1]
 }
 
 fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFrequent {

@@ -394,6 +394,53 @@ fn loops_are_tried_with_packets_that_circle_and_with_others() {
 }
 
 #[test]
+fn copies_of_one_hop_are_one_sample_of_a_packet() {
+    let text = |aggregation: &str, hops: u32| {
+        format!(
+            "bits = 64\nhops = {{ expected = {hops}, maximal = 8 }}\n[[query]]\nname = \"q\"\nvalue = \"hop-latency\"\naggregation = \
+             \"{aggregation}\"\napproximation = {{ epsilon = 0.025 }}\nbits = 64\ncopies = 8\n"
+        )
+    };
+    for (aggregation, hops) in [("quantiles", 1), ("frequent", 1), ("quantiles", 2), ("quantiles", 5)] {
+        let plan = Plan::open(&text(aggregation, hops), "q.toml").unwrap();
+        let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+        let encoder = plan.encoder().unwrap();
+        for packet in 0..1_000 {
+            let digest = (1..=hops).fold(0, |digest, hop| encoder.encode(digest, packet, hop, &[700]));
+            let row = Recorded { packet, digest, hops, plan_version: plan.version(), ..Recorded::default() };
+            collector.take(&row, &mut Collected::default()).unwrap();
+        }
+        let report = collector.report(&Flow::default(), 0).unwrap();
+        let samples: Vec<u64> = match &report.results[0].1 {
+            Findings::Quantiles(hops) => hops.iter().map(|hop| hop.samples).collect(),
+            Findings::Frequent(hops) => hops.iter().map(|hop| hop.samples).collect(),
+            _ => panic!(),
+        };
+        let expected = 1_000.0 * (1.0 - (1.0 - 1.0 / f64::from(hops)).powi(8));
+        assert!(
+            samples.iter().all(|&found| found <= 1_000 && (found as f64 - expected).abs() < 60.0),
+            "{samples:?}"
+        );
+        if aggregation == "quantiles" {
+            let predicted = plan.to_json();
+            let predicted = &predicted["queries"][0]["prediction"]["errors"][2];
+            assert_eq!(predicted["packets"], 1_000);
+            assert!((predicted["samples_per_hop"].as_f64().unwrap() - expected).abs() < 1e-6, "{predicted}");
+        }
+    }
+}
+
+/// Bars that counted one value several times would hold it in 71 of 100 cases.
+#[test]
+fn bars_hold_with_copies_too() {
+    let text = "bits = 64\nhops = { expected = 1, maximal = 8 }\n[[query]]\nname = \"q\"\nvalue = \"hop-latency\"\naggregation = \
+                \"quantiles\"\napproximation = { epsilon = 0.01 }\nbits = 64\ncopies = 4\n";
+    let plan = Plan::open(text, "q.toml").unwrap();
+    let found = crate::accuracy::quantile_trials(&plan, &NoPaths, 0, (400, 100, 1), 3).unwrap();
+    assert!(found[0].held > 0.94, "{found:?}");
+}
+
+#[test]
 fn paths_are_written_as_lines_and_results_as_json() {
     let (plan, mut collector) = collector(Limits::default());
     let mut collected = Collected::default();

@@ -1,6 +1,8 @@
 //! Where queries lie in a digest: the slots of a set, as a plan has them, and the fields that they come to.
 
+use super::MAX_COPIES;
 use super::step::Operation;
+use crate::code::survivor;
 use crate::hash::Key;
 
 /// Room for a query in a set: `copies` fields of `bits` bits from bit `offset` on, the first lowest.
@@ -52,6 +54,27 @@ impl Field {
     pub(super) const fn limit(&self) -> u64 {
         self.mask >> self.offset
     }
+}
+
+/// The fields of a sampling query that bring samples of a packet, each with the hop (from 1) that wrote it. A hop that wrote several copies
+/// is taken once: its value in them is one sample, not several.
+pub fn samples<'f>(
+    fields: impl IntoIterator<Item = &'f Field>,
+    packet: u64,
+    hops: u32,
+) -> impl Iterator<Item = (&'f Field, u32)> {
+    let (mut seen, mut count) = ([0; MAX_COPIES as usize], 0);
+    fields.into_iter().filter_map(move |field| {
+        let hop = survivor(field.key.word(packet), hops);
+        if seen[..count].contains(&hop) {
+            return None;
+        }
+        if let Some(place) = seen.get_mut(count) {
+            *place = hop;
+            count += 1;
+        }
+        Some((field, hop))
+    })
 }
 
 /// A set of queries: it has the packets with q from the previous set's `until` to its own, in units of 2^-16.

@@ -11,7 +11,7 @@ mod refused;
 mod step;
 mod task;
 
-pub use field::{Field, Set, Slot};
+pub use field::{Field, Set, Slot, samples};
 pub use refused::Refused;
 pub use step::{Observed, block};
 pub use task::{Blocks, Task};

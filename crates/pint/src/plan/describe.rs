@@ -212,9 +212,11 @@ impl Plan {
         samples / self.samples_per_packet(place)
     }
 
+    /// Of a hop: it counts once for a packet, whatever number of copies it wrote.
     fn samples_per_packet(&self, place: usize) -> f64 {
         let served = f64::from(self.served(place)) / f64::from(SHARES);
-        served * f64::from(self.queries().queries[place].copies) / f64::from(self.queries().hops.expected)
+        let by_others = 1.0 - 1.0 / f64::from(self.queries().hops.expected);
+        served * (1.0 - libm::pow(by_others, f64::from(self.queries().queries[place].copies)))
     }
 
     fn quantile_prediction(&self, place: usize, quantiles: &[f64], approximation: &Approximation) -> Json {

@@ -6,8 +6,8 @@
 //! the collector without the hashing; it knows the list of ids, but not the topology. Seeded, so the same
 //! plan gives the same numbers.
 //!
-//! *Quantiles*: n packets of a flow give each of k hops z = n f c / k samples (f the share that serves the
-//! query, c its copies). The rank of the phi-quantile of z independent samples has a standard deviation of
+//! *Quantiles*: n packets of a flow give each of k hops z = n f (1 - (1 - 1/k)^c) samples (f the share that serves the
+//! query, c its copies: a hop that wrote several copies of a packet counts once). The rank of the phi-quantile of z independent samples has a standard deviation of
 //! about sqrt(phi (1 - phi) / z); beyond k samples the sketch adds its own error, the approximation its
 //! epsilon of the value. Ranks become values only under a law of the values: here lognormal with a given
 //! sigma. Samples of one flow are correlated in time; then z counts for less, and by how much is not known
