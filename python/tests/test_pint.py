@@ -206,6 +206,16 @@ def test_a_packet_in_a_loop_is_reported_by_encoders_and_collectors(here, capsys)
     assert "packets with a loop of 3 switches" in printed and "packets without a loop: 0 %" in printed
 
 
+def test_a_value_that_fragments_would_cut_is_refused(here, capsys):
+    more = 'blocks = "fragments"\nvalue-bits = 2'
+    one_query(here, value="switch-id", aggregation="path", more=more)
+    plan = pint.Plan.open("one.toml")
+    with pytest.raises(InputError, match="hop 2: switch-id: 5 has 3 bits, and query q writes 2"):
+        plan.encode(packet_id=7, hops=[{"switch-id": 3}, {"switch-id": 5}])
+    printed = shown(here, capsys, [(1, 2, 3)] * 300, "--topology", "line.gml")
+    assert "q: the topology has switches up to 5: 5 has 3 bits" in printed.err
+
+
 def test_names_of_switches_and_ports_are_shown_as_they_were_written(here, capsys):
     one_query(here, value="switch-id", aggregation="frequent")
     printed = shown(here, capsys, [(3, 4, 5)] * 300, "--topology", "line.gml")

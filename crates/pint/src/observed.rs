@@ -27,9 +27,9 @@ enum Role {
 #[derive(Debug)]
 pub struct Walks<R> {
     lines: Lines<R>,
-    encoder: Encoder,
+    plan: Plan,
     version: u32,
-    max_hops: u32,
+    encoder: Encoder,
     roles: Vec<Role>,
     /// The first row of the next packet.
     ahead: Option<Seen>,
@@ -51,14 +51,15 @@ impl<R: BufRead> Walks<R> {
         let encoder = plan.encoder().map_err(WalkError::Plan)?;
         let lines = Lines::new(input, file)?;
         let roles = roles(plan, lines.header()).map_err(|(column, message)| lines.error(&column, message))?;
-        let (version, max_hops) = (plan.version(), plan.queries().hops.maximal);
-        Ok(Walks { lines, encoder, version, max_hops, roles, ahead: None, ended: false })
+        let version = plan.version();
+        Ok(Walks { lines, plan: plan.clone(), version, encoder, roles, ahead: None, ended: false })
     }
 
     fn seen(&mut self) -> Result<Option<Seen>, CsvError> {
         let queries = self.encoder.tasks().len();
         let mut seen = Seen { row: Recorded::default(), hop: 0, values: vec![0; queries] };
-        let Walks { lines, roles, max_hops, .. } = self;
+        let Walks { lines, roles, plan, .. } = self;
+        let max_hops = plan.queries().hops.maximal;
         let read = lines.next(|place, field| {
             let whole = |expected: &str| {
                 number(field).ok_or_else(|| format!("expected {expected}, found \"{field}\""))
@@ -70,12 +71,17 @@ impl<R: BufRead> Walks<R> {
                     let value = whole("a whole number of at most 64 bits")?;
                     let served =
                         seen.values.iter_mut().enumerate().filter(|(query, _)| queries >> query & 1 == 1);
-                    served.for_each(|(_, place)| *place = value);
+                    for (query, place) in served {
+                        if let Some(reason) = plan.unfit(query, value) {
+                            return Err(reason);
+                        }
+                        *place = value;
+                    }
                 }
                 Role::Hop => {
                     let expected = format!("a hop from 1 to {max_hops}");
                     let hop = whole(&expected)?;
-                    if hop == 0 || hop > u64::from(*max_hops) {
+                    if hop == 0 || hop > u64::from(max_hops) {
                         return Err(format!("expected {expected}, found {hop}"));
                     }
                     seen.hop = hop as u32;

@@ -67,6 +67,26 @@ fn a_packet_that_circles_becomes_a_report_of_the_hop_that_found_the_loop() {
 }
 
 #[test]
+fn values_that_fragments_would_cut_are_refused() {
+    let text = "bits = 8\n[[query]]\nname = \"path\"\nvalue = \"switch-id\"\naggregation = \"path\"\nblocks = \"fragments\"\n\
+                value-bits = 16\nbits = 8\n";
+    let plan = Plan::open(text, "q.toml").unwrap();
+    let walked = |id: u64| {
+        let table = format!("packet_id,hop,switch-id\n7,1,{id}\n");
+        let rows: Result<Vec<_>, _> = Walks::new(&plan, table.as_bytes(), "w.csv").unwrap().collect();
+        rows.map(|rows| rows.len()).map_err(|error| error.to_string())
+    };
+    assert_eq!(walked(65_535), Ok(1));
+    let error = walked(70_000).unwrap_err();
+    assert_eq!(
+        error,
+        "w.csv:2: column switch-id: 70000 has 17 bits, and query path writes 16 of each value: set value-bits = 17"
+    );
+    assert_eq!(plan.beyond_bits(crate::query::Value::SwitchId, 65_535), [""; 0]);
+    assert!(plan.beyond_bits(crate::query::Value::SwitchId, 65_536)[0].contains("switches up to 65536"));
+}
+
+#[test]
 fn errors_tell_the_place_and_what_was_expected() {
     for (text, message) in [
         (

@@ -153,6 +153,45 @@ impl Plan {
         task(query, self.queries.hops).ok().and_then(|task| tasks::largest(query, &task))
     }
 
+    /// Why a query cannot carry this value of a hop: of a value in fragments, bits above its `value-bits` are never sent.
+    pub fn unfit(&self, query: usize, value: u64) -> Option<String> {
+        let Query { name, aggregation, .. } = &self.queries.queries[query];
+        let Aggregation::Path(PathQuery { blocks: Blocks::Fragments { value_bits }, .. }) = aggregation
+        else {
+            return None;
+        };
+        let needed = 64 - value.leading_zeros();
+        (needed > *value_bits).then(|| {
+            format!(
+                "{value} has {needed} bits, and query {name} writes {value_bits} of each value: set value-bits = {needed}"
+            )
+        })
+    }
+
+    /// Warnings of queries whose bits do not hold all numbers of switches or of their ports, of which `last` is the largest.
+    pub fn beyond_bits(&self, value: Value, last: u64) -> Vec<String> {
+        let what = if value == Value::SwitchId { "switches" } else { "ports" };
+        let queries = self.queries.queries.iter().enumerate().filter(|(_, query)| query.value == value);
+        let beyond = queries.filter_map(|(place, query)| {
+            if let Some(reason) = self.unfit(place, last) {
+                return Some(format!("{}: the topology has {what} up to {last}: {reason}", query.name));
+            }
+            let end = self.largest(place).filter(|_| query.aggregation.approximation().is_some())?;
+            // The largest code stands for its own number and for all beyond.
+            (last as f64 >= end).then(|| {
+                let numbers = if value == Value::SwitchId { "ids" } else { "numbers" };
+                format!(
+                    "{}: {} bits tell {numbers} below {end} apart, and the topology has {what} up to {last}: those from {end} on are \
+                     shown as {end}; give the query {} bits per copy",
+                    query.name,
+                    query.copy_bits(),
+                    64 - (last + 1).leading_zeros()
+                )
+            })
+        });
+        beyond.collect()
+    }
+
     /// The key of a query's hashes; copy n of it uses `Key::new(key.0, n)`. Purpose 0 is the choice of the
     /// set.
     pub fn key(&self, query: usize) -> Key {

@@ -11,6 +11,7 @@ use pint::collector::{
 };
 use pint::graph::Graph;
 use pint::path::PathDecoder;
+use pint::query::Value;
 use pint::recorded::{Address, CsvReader, Flow, Recorded};
 use pyo3::prelude::*;
 use serde_json::{Value as Json, json};
@@ -115,8 +116,11 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
         ports: ground.ports,
     };
     let decoder = PathDecoder::new(plan, known).map_err(input)?;
+    let port = u64::from(ground.ports.saturating_sub(1));
     let last = ground.ids.last().copied().unwrap_or(0);
-    ground.warnings.extend(beyond_bits(plan, last));
+    for (value, last) in [(Value::SwitchId, last), (Value::IngressPort, port), (Value::EgressPort, port)] {
+        ground.warnings.extend(plan.beyond_bits(value, last));
+    }
     let names = decoder.untraced().iter().map(|&query| plan.queries().queries[query].name.as_str());
     let names: Vec<&str> = names.collect();
     if !names.is_empty() {
@@ -126,26 +130,6 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
         ));
     }
     Ok(decoder)
-}
-
-/// Warnings of queries whose bits do not hold the ids of all switches, of which `last` is the largest.
-fn beyond_bits(plan: &pint::plan::Plan, last: u64) -> Vec<String> {
-    let asked = plan.queries().queries.iter().enumerate();
-    let ids = asked.filter(|(_, query)| query.value == pint::query::Value::SwitchId);
-    let beyond = ids.filter_map(|(place, query)| {
-        let end = plan.largest(place).filter(|_| query.aggregation.approximation().is_some())?;
-        // The largest code stands for its own id and for all beyond.
-        (last as f64 >= end).then(|| {
-            format!(
-                "{}: {} bits tell ids below {end} apart, and the topology has switches up to {last}: those from {end} on are shown as \
-                 {end}; give the query {} bits per copy",
-                query.name,
-                query.copy_bits(),
-                64 - (last + 1).leading_zeros()
-            )
-        })
-    });
-    beyond.collect()
 }
 
 /// The decoder of a plan's text for a collector of packets, which may get the switches from a topology.

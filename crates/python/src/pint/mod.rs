@@ -92,6 +92,12 @@ impl Plan {
         if hop == 0 || hop > max {
             return Err(input(format!("hop: expected 1 to {max}, found {hop}")));
         }
+        for (query, &value) in values.iter().enumerate() {
+            if let Some(reason) = self.plan.unfit(query, value) {
+                let name = self.plan.queries().queries[query].value.name();
+                return Err(input(format!("hop {hop}: {name}: {reason}")));
+            }
+        }
         Ok(self.encoder.encode_and_report(digest, packet, hop, &values))
     }
 

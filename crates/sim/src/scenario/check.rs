@@ -129,6 +129,24 @@ fn beyond_codes(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// PINT's queries whose bits do not hold the numbers of all switches, or of their ports.
+fn beyond_names(scenario: &Scenario) -> Vec<String> {
+    let TelemetryConfig::Pint(config) = &scenario.telemetry else { return Vec::new() };
+    let (Some(plan), topology) = (config.plan.as_ref(), &scenario.network.topology) else {
+        return Vec::new();
+    };
+    let (ports, switches) = (topology.ports(), topology.switches());
+    let last = switches.iter().max().copied().unwrap_or(0);
+    let port = switches.iter().map(|&node| ports[node as usize].len()).max().unwrap_or(0).saturating_sub(1);
+    let names = [
+        (pint::query::Value::SwitchId, u64::from(last)),
+        (pint::query::Value::IngressPort, port as u64),
+        (pint::query::Value::EgressPort, port as u64),
+    ];
+    let warnings = names.into_iter().flat_map(|(value, last)| plan.beyond_bits(value, last));
+    warnings.map(|warning| format!("telemetry.queries: {warning}")).collect()
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
@@ -138,6 +156,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     warnings.extend(beyond_codes(scenario));
+    warnings.extend(beyond_names(scenario));
     warnings.extend(idle_nics(scenario));
     warnings.extend(jobs_of_one_group(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
