@@ -286,13 +286,15 @@ pub fn quantile_trials<D: Paths>(
                 let truth = median * libm::exp(SIGMA * crate::sketch::kll::normal_quantile(sum.quantile));
                 let rank = 0.5
                     * libm::erfc(
-                        -libm::log(interval.value.max(1e-9) / median) / SIGMA / std::f64::consts::SQRT_2,
+                        -libm::log(interval.value.get().max(1e-9) / median)
+                            / SIGMA
+                            / std::f64::consts::SQRT_2,
                     );
                 sum.samples += reported.samples as f64;
-                sum.mean_error += (interval.value / truth - 1.0).abs();
+                sum.mean_error += (interval.value.get() / truth - 1.0).abs();
                 sum.mean_rank_error += (rank - sum.quantile).abs();
-                let inside = interval.low.is_none_or(|low| low <= truth)
-                    && interval.high.is_none_or(|high| truth <= high);
+                let inside = interval.low.is_none_or(|low| low.get() <= truth)
+                    && interval.high.is_none_or(|high| truth <= high.get());
                 sum.held += f64::from(u8::from(inside));
             }
         }
@@ -402,7 +404,7 @@ pub fn packet_trials<D: Paths>(
         let reported = report.iter().flat_map(|report| &report.results).find(|(found, _)| *found == query);
         if let Some((_, Findings::Packets(summary))) = reported {
             if summary.packets > 0 && truth > 0.0 {
-                let error = summary.last / truth - 1.0;
+                let error = summary.last.get() / truth - 1.0;
                 found.packets += 1;
                 found.bias += error;
                 found.mean_error += error.abs();

@@ -275,6 +275,52 @@ impl Place {
 #[cfg(feature = "std")]
 mod decode {
     use super::{Approximation, Grid, Rounding, Scale};
+    use std::cmp::Ordering;
+
+    /// What a code stands for. Exact values are kept as they are: `f64` holds whole numbers up to 2^53 only, and an id that is rounded is
+    /// another id.
+    #[derive(Debug, Clone, Copy)]
+    pub enum Number {
+        Exact(u64),
+        Estimate(f64),
+    }
+
+    impl Number {
+        /// The nearest `f64`.
+        pub fn get(self) -> f64 {
+            match self {
+                Number::Exact(value) => value as f64,
+                Number::Estimate(value) => value,
+            }
+        }
+    }
+
+    impl Default for Number {
+        fn default() -> Number {
+            Number::Estimate(0.0)
+        }
+    }
+
+    impl PartialEq for Number {
+        fn eq(&self, other: &Number) -> bool {
+            self.partial_cmp(other) == Some(Ordering::Equal)
+        }
+    }
+
+    impl PartialEq<f64> for Number {
+        fn eq(&self, other: &f64) -> bool {
+            self.get() == *other
+        }
+    }
+
+    impl PartialOrd for Number {
+        fn partial_cmp(&self, other: &Number) -> Option<Ordering> {
+            match (*self, *other) {
+                (Number::Exact(own), Number::Exact(other)) => Some(own.cmp(&other)),
+                (own, other) => own.get().partial_cmp(&other.get()),
+            }
+        }
+    }
 
     impl Grid {
         /// B^`code`.
@@ -312,6 +358,14 @@ mod decode {
             }
         }
 
+        /// As [`Approximation::decode`], without rounding a value that is exact.
+        pub fn number(&self, code: u64) -> Number {
+            match self.scale {
+                Scale::Exact => Number::Exact(code),
+                _ => Number::Estimate(self.decode(code)),
+            }
+        }
+
         /// The largest estimate.
         pub fn largest(&self) -> f64 {
             self.decode(self.limit())
@@ -332,7 +386,7 @@ mod decode {
     }
 }
 #[cfg(feature = "std")]
-pub use decode::{bits_for, bits_for_delta};
+pub use decode::{Number, bits_for, bits_for_delta};
 
 #[cfg(test)]
 mod tests;

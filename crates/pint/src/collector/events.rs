@@ -4,6 +4,7 @@
 use crate::query::FlowKey;
 use crate::recorded::{Address, Flow};
 use crate::sketch::kll::Interval;
+use crate::value::Number;
 
 /// Takes what the collector tells.
 pub trait Sink {
@@ -155,9 +156,9 @@ pub struct HopQuantiles {
     pub rank_error: f64,
     /// In the order of the query's quantiles; empty without a sample. Bars of 95 %: sampling, sketch and the
     /// rounding of values together.
-    pub values: Vec<Interval<f64>>,
+    pub values: Vec<Interval<Number>>,
     /// What the largest code stands for: a value that is this one may be any larger one.
-    pub ceiling: f64,
+    pub ceiling: Number,
     /// What the smallest code stands for, if it stands for smaller values too: a value that is this one may
     /// be 0.
     pub floor: Option<f64>,
@@ -169,7 +170,7 @@ pub struct HopFrequent {
     /// In descending order of frequency.
     pub values: Vec<FrequentValue>,
     /// What the largest code stands for: a value that is this one may be any larger one.
-    pub ceiling: f64,
+    pub ceiling: Number,
     /// What the smallest code stands for, if it stands for smaller values too: a value that is this one may
     /// be 0.
     pub floor: Option<f64>,
@@ -178,7 +179,7 @@ pub struct HopFrequent {
 /// A value that may make up the asked share of a hop's stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrequentValue {
-    pub value: f64,
+    pub value: Number,
     /// Its share of the samples, at least and at most (the sketch's doubt).
     pub min: f64,
     pub max: f64,
@@ -192,9 +193,9 @@ pub struct FrequentValue {
 pub struct Summary {
     pub packets: u64,
     pub mean: f64,
-    pub smallest: f64,
-    pub largest: f64,
-    pub last: f64,
+    pub smallest: Number,
+    pub largest: Number,
+    pub last: Number,
     /// Packets with the largest code, whose numbers may be larger: the mean and the largest are then too low.
     pub at_ceiling: u64,
     /// Packets whose number may be 0 instead of 1, as they have the smallest code of a logarithmic grid.
@@ -212,16 +213,20 @@ pub(super) enum End {
 }
 
 impl Summary {
-    pub(super) fn take(&mut self, x: f64, end: End) {
+    pub(super) fn take(&mut self, x: Number, end: End) {
         self.at_ceiling += u64::from(end == End::Ceiling);
         self.at_floor += u64::from(end == End::Floor);
         if self.packets == 0 {
             (self.smallest, self.largest) = (x, x);
         }
         self.packets += 1;
-        self.mean += (x - self.mean) / self.packets as f64;
-        self.smallest = self.smallest.min(x);
-        self.largest = self.largest.max(x);
+        self.mean += (x.get() - self.mean) / self.packets as f64;
+        if x < self.smallest {
+            self.smallest = x;
+        }
+        if x > self.largest {
+            self.largest = x;
+        }
         self.last = x;
     }
 }

@@ -10,7 +10,7 @@ use crate::query::{Aggregation, Query};
 use crate::recorded::Recorded;
 use crate::sketch::kll::{Interval, Kll, MIN_K, k_for_room, normal_quantile, rank_error};
 use crate::sketch::space_saving::SpaceSaving;
-use crate::value::{Approximation, Rounding};
+use crate::value::{Approximation, Number, Rounding};
 
 /// k of sketches whose query states no space: a rank error of 1.33 %.
 pub const DEFAULT_K: u32 = 200;
@@ -166,7 +166,7 @@ impl Codes {
                 exact: sketch.is_exact(),
                 rank_error: if sketch.is_exact() { 0.0 } else { rank_error(sketch.k()) },
                 values: quantiles.iter().filter_map(interval).collect(),
-                ceiling: values.largest(),
+                ceiling: values.number(values.limit()),
                 floor: floor(values),
             }
         })
@@ -183,20 +183,20 @@ fn widened<T: Into<u64>>(codes: Interval<T>) -> Interval<u64> {
 }
 
 /// An interval of codes as values; its bars grow by what rounding to a code leaves open.
-fn decoded(codes: Interval<u64>, values: &Approximation) -> Interval<f64> {
+fn decoded(codes: Interval<u64>, values: &Approximation) -> Interval<Number> {
     let step = values.decode(1);
     // Nearest rounding moves a value by half a step at most, random rounding by one.
     let reach = if values.rounding() == Rounding::Nearest { 0.5 } else { 1.0 };
     let moved = |code: u64, by: f64| match values.rate() {
-        Some(_) => values.decode(code) * libm::pow(step, by),
+        Some(_) => Number::Estimate(values.decode(code) * libm::pow(step, by)),
         // Steps of 1 are exact values.
-        None if step <= 1.0 => values.decode(code),
-        None => values.decode(code) + by * step,
+        None if step <= 1.0 => values.number(code),
+        None => Number::Estimate((values.decode(code) + by * step).max(0.0)),
     };
     // The lowest code of a geometric grid also stands for 0, the largest code for all beyond.
-    let low = codes.low.map(|code| if code == 0 { 0.0 } else { moved(code, -reach).max(0.0) });
+    let low = codes.low.map(|code| if code == 0 { Number::Exact(0) } else { moved(code, -reach) });
     let high = codes.high.filter(|&code| code < values.limit()).map(|code| moved(code, reach));
-    Interval { value: values.decode(codes.value), low, high }
+    Interval { value: values.number(codes.value), low, high }
 }
 
 /// What one flow's digests of one query add up to.
@@ -291,20 +291,20 @@ impl<P> Recording<P> {
                 for field in fields {
                     let code = field.read(row.digest);
                     let (number, end) = match kind {
-                        Kind::Coded(values) if code >= values.limit() => (values.decode(code), End::Ceiling),
+                        Kind::Coded(values) if code >= values.limit() => (values.number(code), End::Ceiling),
                         Kind::Coded(values) if code == 0 && values.rate().is_some() => {
-                            (values.decode(code), End::Floor)
+                            (values.number(code), End::Floor)
                         }
-                        Kind::Coded(values) => (values.decode(code), End::None),
+                        Kind::Coded(values) => (values.number(code), End::None),
                         Kind::Summed(counter, ceiling) if code >= *ceiling => {
-                            (counter.decode(code), End::Ceiling)
+                            (Number::Estimate(counter.decode(code)), End::Ceiling)
                         }
-                        Kind::Summed(counter, _) => (counter.decode(code), End::None),
+                        Kind::Summed(counter, _) => (Number::Estimate(counter.decode(code)), End::None),
                         // On a path of as many hops all may have been counted.
                         Kind::Counted(limit) if code >= *limit && u64::from(row.hops) > *limit => {
-                            (code as f64, End::Ceiling)
+                            (Number::Exact(code), End::Ceiling)
                         }
-                        _ => (code as f64, End::None),
+                        _ => (Number::Exact(code), End::None),
                     };
                     summary.take(number, end);
                 }
@@ -334,7 +334,7 @@ impl<P> Recording<P> {
                     exact: true,
                     rank_error: 0.0,
                     values: Vec::new(),
-                    ceiling: values.largest(),
+                    ceiling: values.number(values.limit()),
                     floor: floor(values),
                 };
                 let hop = |codes: &Option<Codes>| {
@@ -346,7 +346,7 @@ impl<P> Recording<P> {
                 let none = HopFrequent {
                     samples: 0,
                     values: Vec::new(),
-                    ceiling: values.largest(),
+                    ceiling: values.number(values.limit()),
                     floor: floor(values),
                 };
                 let hop = |sketch: &Option<SpaceSaving>| {
@@ -398,7 +398,7 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
     let value = |counter: &crate::sketch::space_saving::Counter| {
         let (min, max) = ((counter.count - counter.excess) as f64 / n, (counter.count as f64 / n).min(1.0));
         FrequentValue {
-            value: values.decode(counter.value),
+            value: values.number(counter.value),
             min,
             max,
             low: wilson(min, -1.0),
@@ -408,7 +408,7 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
     HopFrequent {
         samples: sketch.len(),
         values: sketch.frequent(share).iter().map(value).collect(),
-        ceiling: values.largest(),
+        ceiling: values.number(values.limit()),
         floor: floor(values),
     }
 }

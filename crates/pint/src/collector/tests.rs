@@ -3,6 +3,7 @@ use crate::encoder::{Blocks, Field, Task};
 use crate::plan;
 use crate::query::FlowKey;
 use crate::recorded::Address;
+use crate::value::Number;
 use proptest::prelude::*;
 
 /// Paths in fragments of one piece (the whole id), Baseline only: the survivor's id is the field.
@@ -147,9 +148,11 @@ fn path_latency_and_load_come_out_as_they_went_in() {
         // Latencies of hop i are even between 1 000 i and 1 099 i.
         let [median, tail] = &found.values[..] else { panic!() };
         let scale = f64::from(hop);
-        assert!((median.value / (1_050.0 * scale) - 1.0).abs() < 0.05, "{hop}: {median:?}");
-        assert!(median.low.unwrap() <= 1_050.0 * scale && 1_050.0 * scale <= median.high.unwrap());
-        assert!(tail.value >= median.value && tail.low.unwrap() <= 1_099.0 * scale);
+        assert!((median.value.get() / (1_050.0 * scale) - 1.0).abs() < 0.05, "{hop}: {median:?}");
+        assert!(
+            median.low.unwrap().get() <= 1_050.0 * scale && 1_050.0 * scale <= median.high.unwrap().get()
+        );
+        assert!(tail.value >= median.value && tail.low.unwrap().get() <= 1_099.0 * scale);
     }
     // Loads are kept under the source: another flow key.
     let load = collector.report(&flow(3), 2).unwrap();
@@ -159,7 +162,7 @@ fn path_latency_and_load_come_out_as_they_went_in() {
         (summary.mean / 160.0 - 1.0).abs() < 0.026 && summary.packets == 4_000 - report_digests(&plan, 4_000)
     );
     // Rounded at random to one of two codes.
-    assert!(summary.largest / summary.smallest < 1.051);
+    assert!(summary.largest.get() / summary.smallest.get() < 1.051);
 }
 
 /// Packets of the first `packets` that carry a latency.
@@ -298,7 +301,7 @@ fn a_space_bounds_the_sketches() {
     let report = collector.report(&flow(1), 1).unwrap();
     let Findings::Quantiles(hops) = &report.results[1].1 else { panic!() };
     assert!(hops.iter().all(|hop| !hop.exact && hop.rank_error == crate::sketch::kll::rank_error(k)));
-    assert!((hops[0].values[0].value / 1_050.0 - 1.0).abs() < 0.1, "{:?}", hops[0]);
+    assert!((hops[0].values[0].value.get() / 1_050.0 - 1.0).abs() < 0.1, "{:?}", hops[0]);
 }
 
 #[test]
@@ -322,7 +325,10 @@ fn frequent_values_come_with_their_shares() {
         seven.value == 7.0 && seven.low < 0.5 && 0.5 < seven.high && seven.high - seven.low < 0.2,
         "{seven:?}"
     );
-    assert_eq!(second.values[0], FrequentValue { value: 2.0, min: 1.0, max: 1.0, ..second.values[0] });
+    assert_eq!(
+        second.values[0],
+        FrequentValue { value: Number::Exact(2), min: 1.0, max: 1.0, ..second.values[0] }
+    );
 }
 
 proptest! {
@@ -521,11 +527,46 @@ fn nothing_is_marked_where_a_logarithmic_grid_shows_it_as_one() {
         "approximation = { epsilon = 0.1, rounding = \"nearest\" }\n",
         &packets,
     );
-    assert_eq!((empty.at_floor, empty.at_ceiling, empty.smallest), (2, 0, 1.0));
+    assert_eq!((empty.at_floor, empty.at_ceiling, empty.smallest.get()), (2, 0, 1.0));
     let exact = summary("queue-bytes", "max", 10, "approximation = \"exact\"\n", &packets);
-    assert_eq!((exact.at_floor, exact.smallest, exact.largest), (0, 0.0, 700.0));
+    assert_eq!((exact.at_floor, exact.smallest.get(), exact.largest.get()), (0, 0.0, 700.0));
     let sums = summary("queue-bytes", "sum", 8, "", &packets);
-    assert_eq!((sums.at_floor, sums.smallest), (0, 0.0));
+    assert_eq!((sums.at_floor, sums.smallest.get()), (0, 0.0));
+}
+
+/// OpenFlow's ids of datapaths, and times in nanoseconds since 1970, are beyond 2^53.
+#[test]
+fn exact_values_of_64_bits_are_not_rounded() {
+    let ids = [0x1000_5254_00ab_cdee_u64, 0x1000_5254_00ab_cdef, u64::MAX - 1];
+    let report = |value: &str, aggregation: &str, ids: &[u64]| {
+        let text = format!(
+            "bits = 64\nhops = {{ expected = 1, maximal = 4 }}\n[[query]]\nname = \"q\"\nvalue = \"{value}\"\naggregation = \
+             \"{aggregation}\"\napproximation = \"exact\"\nbits = 64\n"
+        );
+        let plan = Plan::open(&text, "q.toml").unwrap();
+        let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+        for (packet, &id) in (0..).zip(ids) {
+            let digest = plan.encoder().unwrap().encode(0, packet, 1, &[id]);
+            let row =
+                Recorded { packet, digest, hops: 1, plan_version: plan.version(), ..Recorded::default() };
+            collector.take(&row, &mut Collected::default()).unwrap();
+        }
+        collector.report(&Flow::default(), 0).unwrap().to_json(&plan)["queries"]["q"].clone()
+    };
+    let found = report("switch-id", "frequent", &ids)["hops"][0]["values"].clone();
+    let mut shown: Vec<u64> = (0..3).map(|n| found[n]["value"].as_u64().unwrap()).collect();
+    shown.sort_unstable();
+    assert_eq!(shown, ids);
+    assert!((0..3).all(|n| found[n].get("at_ceiling").is_none()), "{found}");
+    for aggregation in ["max", "min"] {
+        let found = report("switch-id", aggregation, &ids[..2]);
+        let numbers = ["smallest", "largest", "last"].map(|key| found[key].as_u64().unwrap());
+        assert_eq!(numbers, [ids[0], ids[1], ids[1]]);
+    }
+    let times: Vec<u64> = (0..1_000).map(|n| 1_795_923_066_966_400_545 + n).collect();
+    let found = report("timestamp", "quantiles", &times)["hops"][0]["quantiles"][0].clone();
+    let (low, high) = (found["low"].as_u64().unwrap(), found["high"].as_u64().unwrap());
+    assert!(times[400] <= low && low < high && high <= times[600], "{found}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::events::{Event, EventKind, Findings, FlowReport, HopFrequent, HopQuan
 use crate::plan::Plan;
 use crate::recorded::{Address, Column, Flow};
 use crate::sketch::kll::Interval;
+use crate::value::Number;
 
 /// The parts of a flow that say something.
 fn flow_json(flow: &Flow) -> Json {
@@ -90,9 +91,6 @@ impl FlowReport {
 }
 
 fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
-    let names = plan.queries().queries.get(query).is_some_and(|query| query.value.is_name());
-    // Names of switches and ports are whole numbers.
-    let number = |x: f64| if names { json!(x as u64) } else { json!(x) };
     match findings {
         Findings::Path(path) => json!({
             "hops": path.hops,
@@ -109,7 +107,7 @@ fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
             json!({ "hops": hops.iter().map(|hop| quantiles_json(asked, hop)).collect::<Vec<_>>() })
         }
         Findings::Frequent(hops) => {
-            json!({ "hops": hops.iter().map(|hop| frequent_json(hop, number)).collect::<Vec<_>>() })
+            json!({ "hops": hops.iter().map(frequent_json).collect::<Vec<_>>() })
         }
         Findings::Packets(summary) => json!({
             "packets": summary.packets,
@@ -124,10 +122,17 @@ fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
     }
 }
 
+/// Exact values as whole numbers.
+fn number(x: Number) -> Json {
+    match x {
+        Number::Exact(value) => json!(value),
+        Number::Estimate(value) => json!(value),
+    }
+}
+
 fn quantiles_json(asked: &[f64], hop: &HopQuantiles) -> Json {
-    let value = |(quantile, found): (&f64, &Interval<f64>)| {
-        let mut value =
-            json!({ "quantile": quantile, "value": found.value, "low": found.low, "high": found.high });
+    let value = |(quantile, found): (&f64, &Interval<Number>)| {
+        let mut value = json!({ "quantile": quantile, "value": number(found.value), "low": found.low.map(number), "high": found.high.map(number) });
         mark(&mut value, found.value, hop.ceiling, hop.floor);
         value
     };
@@ -137,16 +142,16 @@ fn quantiles_json(asked: &[f64], hop: &HopQuantiles) -> Json {
 
 /// States of a value that it may be any larger one, as it has the largest code, or that it may be 0, as it
 /// has the smallest one.
-fn mark(value: &mut Json, found: f64, ceiling: f64, floor: Option<f64>) {
+fn mark(value: &mut Json, found: Number, ceiling: Number, floor: Option<f64>) {
     if found >= ceiling {
         value["at_ceiling"] = json!(true);
     }
-    if floor.is_some_and(|floor| found <= floor) {
+    if floor.is_some_and(|floor| found.get() <= floor) {
         value["at_floor"] = json!(true);
     }
 }
 
-fn frequent_json(hop: &HopFrequent, number: impl Fn(f64) -> Json) -> Json {
+fn frequent_json(hop: &HopFrequent) -> Json {
     let value = |found: &super::FrequentValue| {
         let mut value = json!({ "value": number(found.value), "least": found.min, "most": found.max, "low": found.low, "high": found.high });
         mark(&mut value, found.value, hop.ceiling, hop.floor);
