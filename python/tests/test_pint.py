@@ -188,9 +188,7 @@ def test_a_packet_in_a_loop_is_reported_by_encoders_and_collectors(here, capsys)
     rows = [f"{n},{hop},{seen['switch-id']}" for n in range(50) for hop, seen in enumerate(circle, start=1)]
     (here / "seen.csv").write_text("\n".join(["packet_id,hop,switch-id", *rows]) + "\n")
     output_of(capsys, "pint", "encode", "one.toml", "seen.csv", "--out", "digests.csv")
-    found = json.loads(
-        output_of(capsys, "pint", "decode", "digests.csv", "--plan", "one.toml", "--json").out
-    )
+    found = json.loads(output_of(capsys, "pint", "decode", "digests.csv", "--plan", "one.toml", "--json").out)
     assert found["counts"]["loops"] > 40 and found["events"][0]["event"] == "loop"
     lines = [f"{n},{hop},{4 + hop}" for n in range(50, 60) for hop in (1, 2, 3)]
     with open(here / "seen.csv", "a") as table:

@@ -344,6 +344,18 @@ pub struct Approximation {
     pub rounding: Rounding,
 }
 
+impl Approximation {
+    /// The largest relative error of one value, None where the error is not relative: rounding to the nearest code moves a value by half a
+    /// step at most, rounding at random by nearly a whole one.
+    pub fn relative_error(self) -> Option<f64> {
+        let epsilon = self.scale.relative_error()?;
+        Some(match self.rounding {
+            Rounding::Nearest => epsilon,
+            Rounding::Value | Rounding::Log => epsilon * (2.0 + epsilon),
+        })
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
     /// The value itself; values that do not fit the bits saturate.

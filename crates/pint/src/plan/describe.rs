@@ -221,7 +221,9 @@ impl Plan {
 
     fn quantile_prediction(&self, place: usize, quantiles: &[f64], approximation: &Approximation) -> Json {
         let query = &self.queries().queries[place];
-        let epsilon = approximation.scale.relative_error().unwrap_or(0.0);
+        // At random the error has twice the variance of that to the nearest code.
+        let wider = if approximation.rounding == Rounding::Nearest { 1.0 } else { std::f64::consts::SQRT_2 };
+        let epsilon = wider * approximation.scale.relative_error().unwrap_or(0.0);
         let k = sketch_k(query.space, self.queries().hops.expected, query.copy_bits());
         let mut errors = Vec::new();
         for packets in PACKETS {
@@ -240,7 +242,7 @@ impl Plan {
         }
         json!({
             "kind": "quantiles",
-            "approximation_error": approximation.scale.relative_error(),
+            "approximation_error": approximation.relative_error(),
             "largest": self.largest(place),
             "sketch_k": k,
             "packets_for_rank_5_percent": self.packets_for(place, samples_for_rank(0.05, 0.01)),
@@ -258,19 +260,21 @@ fn false_reports(hops: u32, tolerance: u32, bits: u32) -> f64 {
     (0..=tolerance).map(one).product::<f64>().min(1.0)
 }
 
-/// The relative error of one packet's number; None where it is not relative. Of a sum it is the deviation at
-/// the longest path, of a product that at the expected path.
+/// The relative error of one packet's number, at most; None where it is not relative. Of a sum it is the deviation at
+/// the longest path, of a product that is rounded at random that at the expected path.
 fn relative_error(query: &Query, hops: Hops) -> Option<f64> {
     if let Aggregation::CountAbove { .. } = query.aggregation {
         return Some(0.0);
     }
-    let Approximation { scale, rounding } = *query.aggregation.approximation()?;
-    let epsilon = scale.relative_error()?;
-    if !matches!(query.aggregation, Aggregation::Product(_)) {
-        return Some(epsilon);
+    let approximation = *query.aggregation.approximation()?;
+    let epsilon = approximation.scale.relative_error()?;
+    match query.aggregation {
+        Aggregation::Product(_) => {}
+        Aggregation::Sum(_) => return Some(epsilon),
+        _ => return approximation.relative_error(),
     }
     let factors = f64::from(hops.expected);
-    Some(match rounding {
+    Some(match approximation.rounding {
         // Each factor is off by 1 + epsilon at most.
         Rounding::Nearest => libm::pow(1.0 + epsilon, factors) - 1.0,
         // The logarithm of each factor deviates by half a step at most, independently.
@@ -292,18 +296,22 @@ fn approximation_text(query: &Query, largest: Option<f64>) -> String {
     let Some(approximation) = query.aggregation.approximation() else { return "-".to_string() };
     let rounding = approximation.rounding.name();
     let unit = query.value.facts().unit;
+    let error = approximation.relative_error().unwrap_or(0.0);
     match (approximation.scale, &query.aggregation) {
         (Scale::Exact, _) => format!("exact, up to {}", largest.unwrap_or(f64::NAN)),
         (Scale::Multiplicative { epsilon }, Aggregation::Sum(_)) => {
             format!("counter, {:.2}% deviation, {end} {unit}", epsilon * 100.0)
         }
-        (Scale::Multiplicative { epsilon }, Aggregation::Product(_)) => {
-            format!("{:.2}% per hop, products {end}, {rounding}", epsilon * 100.0)
+        (Scale::Multiplicative { .. }, Aggregation::Product(_)) => {
+            format!("{:.2}% per hop, products {end}, {rounding}", error * 100.0)
         }
-        (Scale::Multiplicative { epsilon }, _) => {
-            format!("{:.2}%, {end} {unit}, {rounding}", epsilon * 100.0)
+        (Scale::Multiplicative { .. }, _) => {
+            format!("{:.2}%, {end} {unit}, {rounding}", error * 100.0)
         }
-        (Scale::Additive { delta }, _) => format!("{delta} {unit}, {end}, {rounding}"),
+        (Scale::Additive { delta }, _) => {
+            let error = if approximation.rounding == Rounding::Nearest { delta } else { 2.0 * delta };
+            format!("{error} {unit}, {end}, {rounding}")
+        }
     }
 }
 

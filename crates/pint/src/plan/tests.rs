@@ -106,6 +106,39 @@ fn the_papers_plan_comes_out_of_its_queries() {
     assert_eq!(encoder.fields_of(1).len(), 3);
 }
 
+/// The stated error holds for every value, whatever the rounding, and is nearly met.
+#[test]
+fn the_error_of_an_approximation_is_that_of_its_rounding() {
+    for (aggregation, rounding, expected) in
+        [("max", "", 0.050625), ("max", "nearest", 0.025), ("max", "value", 0.050625), ("min", "", 0.025)]
+    {
+        let rounding =
+            if rounding.is_empty() { String::new() } else { format!(", rounding = \"{rounding}\"") };
+        let text = one(
+            "hop-latency",
+            aggregation,
+            10,
+            &format!("approximation = {{ epsilon = 0.025{rounding} }}\n"),
+        );
+        let prediction = predicted(&text);
+        assert!((prediction["relative_error"].as_f64().unwrap() - expected).abs() < 1e-9, "{prediction}");
+        let plan = planned(&text);
+        assert!(plan.describe().contains(&format!("{:.2}%, up to", 100.0 * expected)), "{}", plan.describe());
+        let (Task::Maximum(values) | Task::Minimum(values)) = plan.tasks()[0] else { panic!() };
+        let encoder = plan.encoder().unwrap();
+        let mut worst = 0.0f64;
+        for packet in 0..20_000 {
+            let value = 100 + 7 * packet;
+            let found = values.decode(encoder.encode(0, packet, 1, &[value]));
+            worst = worst.max((found / value as f64).max(value as f64 / found) - 1.0);
+        }
+        assert!(
+            worst < 1.001 * expected + 1e-6 && worst > 0.9 * expected,
+            "{aggregation}{rounding}: {worst}"
+        );
+    }
+}
+
 #[test]
 fn loops_are_looked_for_in_ids_of_switches_only() {
     for (value, why) in [
@@ -257,7 +290,8 @@ fn a_product_has_a_logarithmic_grid_that_reaches_the_product_of_all_hops() {
         problems(&one("utilisation", "product", 8, "largest = 600\napproximation = { epsilon = 0.01 }\n"));
     assert!(refused.contains("products of 3 values up to 600 need 10 bits per copy"), "{refused}");
     let text = planned(&one("utilisation", "product", 8, "approximation = { epsilon = 0.05 }\n")).describe();
-    assert!(text.contains("5.00% per hop, products up to 6.405e10, value"), "{text}");
+    // Rounded at random, by less than a whole step: 1.05^2 - 1.
+    assert!(text.contains("10.25% per hop, products up to 6.405e10, value"), "{text}");
     assert!(text.contains("a hop whose value is 0 counts as 1"), "{text}");
 }
 
