@@ -394,7 +394,7 @@ fn loops_are_tried_with_packets_that_circle_and_with_others() {
         |bits| loop_trials(&Plan::open(&text(bits), "q.toml").unwrap(), 0, 4_000, 5, 1).unwrap().unwrap();
     let wide = tried(16);
     assert!(wide.detected > 0.99 && wide.false_reports < 0.002 && wide.mean_hop > 6.0, "{wide:?}");
-    // Of four hops after the first, each matches 4 bits by chance with probability 1/16, as long as none did.
+    // Of four hops after the first, each matches 4 bits by chance with probability 1/16.
     let narrow = tried(4);
     assert!((narrow.false_reports - (1.0 - (15.0f64 / 16.0).powi(4))).abs() < 0.02, "{narrow:?}");
 }

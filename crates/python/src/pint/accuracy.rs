@@ -111,7 +111,7 @@ impl Tries<'_> {
             .map(|&hops| match &asked.aggregation {
                 Aggregation::Path(path) => {
                     let mut found = of_path(hops, &self.path(query, path, hops)?);
-                    // Links say nothing of ports.
+                    // Links do not constrain ports.
                     let decoder =
                         if asked.value == Value::SwitchId { self.decoder } else { DecoderKind::Peeling };
                     found["decoder"] = json!(decoder.name());

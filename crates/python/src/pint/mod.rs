@@ -108,6 +108,12 @@ impl Plan {
         switch_id: u32,
         carriers: u32,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        for (number, query) in self.plan.queries().queries.iter().enumerate() {
+            let reason = self.plan.unfit(number, switch_id.into());
+            if let Some(reason) = reason.filter(|_| query.value == pint::query::Value::SwitchId) {
+                return Err(input(format!("switch_id: {reason}")));
+            }
+        }
         let config = weftline_dataplane::pint::Config::new(&self.plan, switch_id, carriers).map_err(input)?;
         Ok(PyBytes::new(py, config.bytes()))
     }
