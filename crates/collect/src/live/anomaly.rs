@@ -1,10 +1,11 @@
 //! Steps in the delays and queues of hops.
 //!
 //! At the end of each interval, a hop's level is the 99th percentile of the interval's values (the median if
-//! there are fewer than 1 000). Its usual level is the median of its last 30 intervals, the usual deviation
-//! their median absolute deviation m, at least an eighth of the level. An event begins when the level was
-//! above usual + 4 m in two intervals in a row, and ends when it is below usual + 2 m; what lies between
-//! does not count as usual. After 120 intervals the new level is the usual one.
+//! there are fewer than 1 000, or if fewer than 3 of the last 30 intervals had 1 000). Its usual level is the
+//! median of the same statistic in its last 30 intervals, the usual deviation their median absolute deviation
+//! m, at least an eighth of the level. An event begins when the level was above usual + 4 m in two intervals
+//! in a row, and ends when the statistic with which it began is below usual + 2 m; what lies between does not
+//! count as usual. After 120 intervals the new level is the usual one.
 //!
 //! Source: Leys et al., "Detecting outliers: Do not use standard deviation around the mean, use absolute
 //! deviation around the median", Journal of Experimental Social Psychology 49, 2013. The thresholds are ours.
@@ -39,13 +40,51 @@ pub struct Anomaly {
     pub hop: HopKey,
     pub quantity: Quantity,
     pub began: bool,
+    /// Of which both levels are.
+    pub statistic: Statistic,
     pub usual: u64,
     pub level: u64,
 }
 
+/// By which number an interval is judged. An interval is compared with the same statistic of others only: a
+/// hop whose traffic grows has a 99th percentile from some interval on, and that is no rise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Statistic {
+    Median,
+    P99,
+}
+
+impl Statistic {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Statistic::Median => "median",
+            Statistic::P99 => "p99",
+        }
+    }
+}
+
+/// The statistics of an interval.
+#[derive(Debug, Clone, Copy)]
+struct Levels {
+    median: u64,
+    /// None of too few values.
+    p99: Option<u64>,
+}
+
+/// What an interval showed: whether an event began or ended there, and by which numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Step {
+    began: bool,
+    statistic: Statistic,
+    usual: u64,
+    level: u64,
+}
+
 #[derive(Debug, Default)]
 struct Watched {
-    history: VecDeque<u64>,
+    history: VecDeque<Levels>,
+    /// By which the open event began.
+    judged_by: Option<Statistic>,
     above: u32,
     /// Intervals since the event began; 0: none.
     open: u32,
@@ -77,10 +116,17 @@ impl Watch {
             };
             for (quantity, values) in [(Quantity::Latency, &recent.latency), (Quantity::Queue, &recent.queue)]
             {
-                let Some(level) = level(values) else { continue };
+                let Some(levels) = Levels::of(values) else { continue };
                 let watched = self.watched.entry((hop, quantity)).or_default();
-                let change = watched.take(level);
-                found.extend(change.map(|(began, usual)| Anomaly { hop, quantity, began, usual, level }));
+                let step = watched.take(levels);
+                found.extend(step.map(|Step { began, statistic, usual, level }| Anomaly {
+                    hop,
+                    quantity,
+                    began,
+                    statistic,
+                    usual,
+                    level,
+                }));
             }
             interval.insert(hop, recent);
         }
@@ -89,53 +135,72 @@ impl Watch {
     }
 }
 
-/// The level of an interval; None of too few values.
-fn level(values: &Histogram) -> Option<u64> {
-    let rank = if values.count >= SAMPLES_OF_P99 { 0.99 } else { 0.5 };
-    values.quantile(rank).filter(|_| values.count >= MIN_SAMPLES)
+impl Levels {
+    /// None of too few values.
+    fn of(values: &Histogram) -> Option<Levels> {
+        let median = values.quantile(0.5).filter(|_| values.count >= MIN_SAMPLES)?;
+        let p99 = values.quantile(0.99).filter(|_| values.count >= SAMPLES_OF_P99);
+        Some(Levels { median, p99 })
+    }
+
+    fn get(&self, statistic: Statistic) -> Option<u64> {
+        match statistic {
+            Statistic::Median => Some(self.median),
+            Statistic::P99 => self.p99,
+        }
+    }
 }
 
 impl Watched {
-    /// Whether an event began or ended with this level, and the usual level.
-    fn take(&mut self, level: u64) -> Option<(bool, u64)> {
-        let usual = median(self.history.iter().copied());
-        let deviation = median(self.history.iter().map(|&value| value.abs_diff(usual)));
+    /// Whether an event began or ended with this interval.
+    fn take(&mut self, levels: Levels) -> Option<Step> {
+        let statistic = self.judged_by.unwrap_or_else(|| self.statistic(&levels));
+        let history: Vec<u64> = self.history.iter().filter_map(|levels| levels.get(statistic)).collect();
+        let usual = median(history.iter().copied());
+        let deviation = median(history.iter().map(|&value| value.abs_diff(usual)));
         let deviation = (deviation as f64).max(usual as f64 * MIN_DEVIATION).max(1.0);
-        let excess = (level as f64 - usual as f64) / deviation;
-        let known = self.history.len() >= MIN_HISTORY;
+        let level = levels.get(statistic);
+        let excess = level.map(|level| (level as f64 - usual as f64) / deviation);
+        let step = |began| Step { began, statistic, usual, level: level.unwrap_or(levels.median) };
         if self.open > 0 {
             self.open += 1;
-            if excess < END {
-                self.open = 0;
-                self.above = 0;
-                self.remember(level);
-                return Some((false, usual));
+            // An interval without the statistic says nothing of the event.
+            if excess.is_some_and(|excess| excess < END) {
+                (self.open, self.above, self.judged_by) = (0, 0, None);
+                self.remember(levels);
+                return Some(step(false));
             }
             if self.open > MAX_OPEN {
                 *self = Watched::default();
-                self.remember(level);
-                return Some((false, usual));
+                self.remember(levels);
+                return Some(step(false));
             }
             return None;
         }
-        if known && excess > BEGIN {
+        if history.len() >= MIN_HISTORY && excess.is_some_and(|excess| excess > BEGIN) {
             self.above += 1;
             if self.above >= INTERVALS {
-                self.open = 1;
-                return Some((true, usual));
+                (self.open, self.judged_by) = (1, Some(statistic));
+                return Some(step(true));
             }
             return None;
         }
         self.above = 0;
-        self.remember(level);
+        self.remember(levels);
         None
     }
 
-    fn remember(&mut self, level: u64) {
+    /// By what an interval is judged while no event is open.
+    fn statistic(&self, levels: &Levels) -> Statistic {
+        let known = self.history.iter().filter(|levels| levels.p99.is_some()).count();
+        if levels.p99.is_some() && known >= MIN_HISTORY { Statistic::P99 } else { Statistic::Median }
+    }
+
+    fn remember(&mut self, levels: Levels) {
         if self.history.len() >= HISTORY {
             self.history.pop_front();
         }
-        self.history.push_back(level);
+        self.history.push_back(levels);
     }
 }
 
@@ -188,8 +253,42 @@ mod tests {
         let levels = [10, 11, 10, 10, 90, 10, 90, 90, 90, 10, 10];
         let found: Vec<_> = (0..)
             .zip(levels)
-            .filter_map(|(n, level)| watched.take(level).map(|(began, _)| (n, began)))
+            .filter_map(|(n, median)| watched.take(Levels { median, p99: None }).map(|step| (n, step.began)))
             .collect();
         assert_eq!(found, [(7, true), (9, false)]);
+    }
+
+    /// The events of a hop that has this number of values in each interval, by interval, with a delay on top.
+    fn events(intervals: &[(u64, u64)]) -> Vec<(usize, bool, Statistic)> {
+        let (mut watch, mut random) = (Watch::default(), 0x9e37_79b9_7f4a_7c15);
+        let mut hops: BTreeMap<HopKey, HopState> = BTreeMap::new();
+        let mut found = Vec::new();
+        for (interval, &(samples, step)) in intervals.iter().enumerate() {
+            let state = hops.entry(HopKey::Node(3)).or_default();
+            for _ in 0..samples {
+                state.latency.add(delay(&mut random) + step);
+            }
+            let anomalies = watch.take(&hops).1;
+            found.extend(anomalies.iter().map(|anomaly| (interval, anomaly.began, anomaly.statistic)));
+        }
+        found
+    }
+
+    #[test]
+    fn traffic_that_grows_or_shrinks_is_no_rise() {
+        let of = |samples, intervals| vec![(samples, 0); intervals];
+        assert_eq!(events(&[of(800, 8), of(1_400, 5), of(800, 8), of(1_400, 40), of(30, 40)].concat()), []);
+        // An occasional busy interval has no others to be compared with.
+        let busy: Vec<_> = (0..100).map(|n| (if n % 13 == 12 { 1_400 } else { 800 }, 0)).collect();
+        assert_eq!(events(&busy), []);
+    }
+
+    #[test]
+    fn a_step_is_seen_although_the_traffic_shrinks_at_the_same_time() {
+        // 60 us lie below the 99th percentile that was usual before, and above the median.
+        let found = events(&[vec![(1_400, 0); 10], vec![(800, 60_000); 3], vec![(1_400, 0); 3]].concat());
+        assert_eq!(found, [(11, true, Statistic::Median), (13, false, Statistic::Median)]);
+        let found = events(&[vec![(1_400, 0); 10], vec![(1_400, 90_000); 3], vec![(800, 0); 3]].concat());
+        assert_eq!(found[0], (11, true, Statistic::P99));
     }
 }

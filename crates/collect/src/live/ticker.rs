@@ -191,7 +191,7 @@ impl Ticker {
     fn anomaly_row(&self, anomaly: &Anomaly, time_ns: u64) -> Value {
         json!({
             "time_ns": time_ns, "kind": kind(anomaly), "node": node(anomaly.hop), "usual": anomaly.usual,
-            "level": anomaly.level, "flows": self.affected(anomaly.hop),
+            "level": anomaly.level, "statistic": anomaly.statistic.name(), "flows": self.affected(anomaly.hop),
         })
     }
 
