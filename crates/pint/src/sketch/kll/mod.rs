@@ -99,6 +99,8 @@ pub fn rank_error(k: u32) -> f64 {
 /// Standard deviations of a rank's error that [`rank_error`] comes to; measured, 4.0 to 6.2 for k from 50 to
 /// 800 (the tests check it). The published curve bounds the largest error over all ranks.
 pub const RANK_DEVIATIONS: f64 = 4.5;
+/// The same for error bars, for k from 8 on: small sketches have larger errors than the curve has.
+const MIN_RANK_DEVIATIONS: f64 = 3.5;
 
 /// The rank error at the rank `phi` as a share of that in the middle. Compacting m items, about 2/3 k, moves
 /// a rank only if an odd number of them is beyond it: with probability (1 - (1 - 2q)^m) / 2 where a share q
@@ -106,6 +108,12 @@ pub const RANK_DEVIATIONS: f64 = 4.5;
 pub fn tail_share(k: u32, phi: f64) -> f64 {
     let beyond = phi.min(1.0 - phi).clamp(0.0, 0.5);
     libm::sqrt(1.0 - libm::pow(1.0 - 2.0 * beyond, 2.0 * f64::from(k) / 3.0))
+}
+
+/// Standard deviation of a rank's error, as a share of the stream, for error bars: of ranks in the middle. At
+/// the tail of a small sketch errors are smaller on average, but not normal: some are as large.
+pub fn rank_deviation(k: u32) -> f64 {
+    rank_error(k) / MIN_RANK_DEVIATIONS
 }
 
 /// Maximum number of items of a sketch (without the one in its sampler).

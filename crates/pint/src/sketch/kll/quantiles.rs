@@ -1,14 +1,14 @@
 //! What a sketch says: ranks, quantiles, and how far off they may be.
 
-use super::{Item, Kll, rank_error};
+use super::{Item, Kll, rank_deviation};
 
 /// A quantile with its error bars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval<T> {
     pub value: T,
-    /// The true quantile is not below this; None if the samples are too few to say.
+    /// The true quantile is not below this; None if the samples are too few, or the sketch too small, to say.
     pub low: Option<T>,
-    /// The true quantile is not above this; None if the samples are too few to say.
+    /// The true quantile is not above this; None if the samples are too few, or the sketch too small, to say.
     pub high: Option<T>,
 }
 
@@ -20,8 +20,8 @@ pub struct SortedView<T> {
     range: (T, T),
     /// Length of the stream.
     length: u64,
-    /// Standard deviation of a rank, as a share of the stream, in units of 10^-12; 0 if ranks are exact.
-    deviation: u64,
+    /// Of the sketch; None if ranks are exact.
+    k: Option<u32>,
 }
 
 impl<T: Item> Kll<T> {
@@ -40,9 +40,7 @@ impl<T: Item> Kll<T> {
             total += *weight;
             *weight = total;
         }
-        // 2.576 standard deviations of a normal error hold 99 of 100.
-        let deviation = if self.is_exact() { 0.0 } else { rank_error(self.k) / 2.576 };
-        Some(SortedView { items, range, length: self.length, deviation: (deviation * 1e12) as u64 })
+        Some(SortedView { items, range, length: self.length, k: (!self.is_exact()).then_some(self.k) })
     }
 
     /// The `share`-quantile (in [0, 1]): the smallest item whose rank is at least `share`; None of an empty stream.
@@ -88,12 +86,12 @@ impl<T: Item> SortedView<T> {
         let outside = (1.0 - confidence.clamp(1e-9, 1.0 - 1e-9)) / 2.0;
         let n = self.length as f64;
         let share = share.clamp(0.0, 1.0);
-        if self.deviation == 0 {
+        let Some(k) = self.k else {
             let (low, high) = order_statistics(self.items.len(), share, outside);
             let item = |rank: usize| self.items.get(rank - 1).map(|&(item, _)| item);
             return Interval { value, low: low.and_then(item), high: high.and_then(item) };
-        }
-        let sketch = self.deviation as f64 * 1e-12;
+        };
+        let sketch = rank_deviation(k);
         let reach = normal_quantile(1.0 - outside) * (share * (1.0 - share) / n + sketch * sketch).sqrt();
         let low = (share - reach > 0.5 / n).then(|| self.quantile(share - reach));
         let high = (share + reach < 1.0 - 0.5 / n).then(|| self.quantile(share + reach));

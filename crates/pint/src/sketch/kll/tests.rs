@@ -231,3 +231,41 @@ fn the_bound_of_the_rank_error_is_four_and_a_half_standard_deviations_and_errors
         }
     }
 }
+
+#[test]
+fn the_99th_percentile_has_an_upper_bar_once_the_samples_are_enough_for_the_sketch() {
+    let upper = |k, n| sketch(k, 1, &shuffled(n, 1)).sorted().unwrap().interval(0.99, 0.95).high.is_some();
+    // Exact order statistics up to k, then the sketch's error comes on top.
+    assert_eq!([368, 367].map(|n| upper(1_000, n)), [true, false]);
+    assert_eq!([1_000, 1_100, 300_000].map(|n| upper(200, n)), [false, true, true]);
+    // A sketch that is too small has none, however many the samples.
+    assert_eq!([147, 148].map(|k| upper(k, 300_000)), [false, true]);
+}
+
+#[test]
+fn error_bars_of_sketches_of_any_size_hold_the_true_quantile() {
+    for k in [8, 20, 50, 200, 800] {
+        for n in [1_000u32, 20_000] {
+            let mut held = [0; 3];
+            for seed in 0..400 {
+                // The stream is a sample of the numbers below 2^32, evenly.
+                let mut random = mix(seed ^ u64::from(n) << 32);
+                let mut sketch = Kll::<u32>::new(k, seed);
+                for _ in 0..n {
+                    random = mix(random.wrapping_add(0x9e37_79b9_7f4a_7c15));
+                    sketch.update((random >> 32) as u32);
+                }
+                let view = sketch.sorted().unwrap();
+                for (held, share) in held.iter_mut().zip([0.1, 0.5, 0.99]) {
+                    let truth = (share * 4_294_967_296.0) as u32;
+                    let bars = view.interval(share, 0.95);
+                    let holds =
+                        bars.low.is_none_or(|low| low <= truth) && bars.high.is_none_or(|high| truth <= high);
+                    *held += u32::from(holds);
+                }
+            }
+            // 380 of 400, less 3.6 standard deviations.
+            assert!(held.into_iter().all(|held| held >= 364), "{k} {n}: {held:?}");
+        }
+    }
+}
