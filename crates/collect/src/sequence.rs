@@ -1,8 +1,13 @@
 //! Loss from sequence numbers, of reports of one node and hardware unit.
 //!
 //! A number ahead of the highest leaves the numbers between them lost until they come; one behind it is late,
-//! or repeated if it was seen. A jump of more than 2^16 in either direction is a restart. Of the last 64
-//! numbers it is known whether they were seen; an older one counts as late and takes no loss back.
+//! or repeated if it was seen. Of the last 64 numbers it is known whether they were seen; an older one counts
+//! as late and takes no loss back.
+//!
+//! A jump of more than 2^16 in either direction is a restart. So are numbers behind the highest that rise and
+//! among which 8 were seen before or are too old to know, with none ahead of the highest between them: an
+//! exporter that began again before it had sent 2^16. Up to 7 of its reports are taken for repeated ones
+//! before that is known.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +15,8 @@ use crate::report::SEQUENCES;
 
 const MAX_GAP: u32 = 1 << 16;
 const WINDOW: u32 = 64;
+/// Numbers that were seen or are too old, and rise, after which the exporter has begun again.
+const SUSPECTS: u32 = 8;
 
 /// What the numbers so far say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,6 +32,24 @@ pub struct Sequence {
     pub late: u64,
     pub repeated: u64,
     pub restarts: u64,
+    /// None unless the last number was behind the highest. Checkpoints of earlier versions lack it.
+    #[serde(default)]
+    again: Option<Again>,
+}
+
+/// Rising numbers behind the highest, which an exporter may have sent that began again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Again {
+    /// Of the numbers, those that were seen or are too old.
+    suspects: u32,
+    last: u32,
+    /// As in [`Sequence`], of these numbers alone.
+    seen: u64,
+    span: u32,
+    numbers: u32,
+    /// What was counted before the first of them.
+    lost: u64,
+    late: u64,
 }
 
 impl Sequence {
@@ -47,9 +72,14 @@ impl Sequence {
             self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
             self.span = self.span.saturating_add(ahead);
             self.highest = Some(number);
+            self.again = None;
             return true;
         }
-        if back < WINDOW && self.seen >> back & 1 == 1 {
+        let repeated = back < WINDOW && self.seen >> back & 1 == 1;
+        if self.begins_again(number, repeated || back >= WINDOW) {
+            return true;
+        }
+        if repeated {
             self.repeated += 1;
             return false;
         }
@@ -62,10 +92,40 @@ impl Sequence {
         true
     }
 
+    /// Takes note of a number behind the highest; returns whether it is the one that shows a restart.
+    fn begins_again(&mut self, number: u32, suspect: bool) -> bool {
+        let rise = |again: &Again| number.wrapping_sub(again.last) % SEQUENCES;
+        let again = match self.again.filter(|again| (1..=WINDOW).contains(&rise(again))) {
+            Some(again) => Again {
+                suspects: again.suspects + u32::from(suspect),
+                last: number,
+                seen: again.seen.checked_shl(rise(&again)).unwrap_or(0) | 1,
+                span: again.span.saturating_add(rise(&again)),
+                numbers: again.numbers + 1,
+                ..again
+            },
+            None => {
+                let (suspects, lost, late) = (u32::from(suspect), self.lost, self.late);
+                Again { suspects, last: number, seen: 1, span: 1, numbers: 1, lost, late }
+            }
+        };
+        self.again = Some(again);
+        if again.suspects < SUSPECTS {
+            return false;
+        }
+        self.restarts += 1;
+        self.late = again.late;
+        self.lost = again.lost + u64::from(again.span - again.numbers);
+        self.begin(number);
+        (self.seen, self.span) = (again.seen, again.span);
+        true
+    }
+
     fn begin(&mut self, number: u32) {
         self.highest = Some(number);
         self.seen = 1;
         self.span = 1;
+        self.again = None;
     }
 }
 
@@ -100,6 +160,41 @@ mod tests {
     fn what_came_before_the_first_number_was_never_lost() {
         let found = of(&[10, 9, 8, 9, 12]);
         assert_eq!((found.lost, found.late, found.repeated), (1, 2, 1));
+    }
+
+    #[test]
+    fn an_exporter_that_begins_again_early_is_a_restart() {
+        // 100 reports each; of the second ones number 3 is lost.
+        let numbers: Vec<u32> = (0..100).chain((0..100).filter(|&n| n != 3)).collect();
+        let found = of(&numbers);
+        assert_eq!(
+            (found.received, found.restarts, found.late, found.repeated, found.lost),
+            (199, 1, 0, 0, 1)
+        );
+        // The first ones are within the window: they are taken for repeated ones until it is known.
+        let numbers: Vec<u32> = (0..20).chain(0..40).collect();
+        let found = of(&numbers);
+        assert_eq!((found.restarts, found.late, found.repeated, found.lost), (1, 0, 7, 0));
+        // The first sequence had gaps, which the second one fills.
+        let numbers: Vec<u32> = (0..90).step_by(2).chain(0..100).collect();
+        let found = of(&numbers);
+        assert_eq!((found.restarts, found.late, found.lost), (1, 0, 44));
+    }
+
+    #[test]
+    fn late_and_repeated_numbers_between_new_ones_are_no_restart() {
+        // Each number comes twice, the second time 70 numbers later.
+        let numbers: Vec<u32> =
+            (0..300).flat_map(|n| [Some(n), (n >= 70).then(|| n - 70)]).flatten().collect();
+        assert_eq!(of(&numbers).restarts, 0);
+        // 30 that were delayed together fill their gap.
+        let numbers: Vec<u32> = (0..100).chain(130..160).chain(100..130).chain(160..170).collect();
+        let found = of(&numbers);
+        assert_eq!((found.restarts, found.lost, found.late, found.repeated), (0, 0, 30, 0));
+        // Seven that were sent twice.
+        let numbers: Vec<u32> = (0..100).chain(90..97).chain(100..110).collect();
+        let found = of(&numbers);
+        assert_eq!((found.restarts, found.lost, found.repeated), (0, 0, 7));
     }
 
     proptest::proptest! {
