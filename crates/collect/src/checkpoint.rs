@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::flows::{FlowCounts, FlowTable, Record};
+use crate::flows::{FlowCounts, FlowTable, PathId, Record};
 use crate::intake::SavedIntake;
 use crate::key::Key;
 
@@ -49,20 +49,21 @@ impl SavedFlow {
         let both = number(48)?;
         let record = Record {
             key,
-            path: both as u32,
+            path: PathId::new(both as u32),
+            late: 0,
             changes: (both >> 32) as u32,
             packets: number(56)?,
             first_ns: number(64)?,
             last_ns: number(72)?,
         };
-        Some(SavedFlow { record, nodes: Arc::clone(paths.get(record.path as usize)?) })
+        Some(SavedFlow { record, nodes: Arc::clone(paths.get(both as u32 as usize)?) })
     }
 }
 
 fn record_bytes(record: &Record) -> [u8; RECORD_BYTES] {
     let mut bytes = [0; RECORD_BYTES];
     bytes[..48].copy_from_slice(&record.key.to_bytes());
-    let both = u64::from(record.changes) << 32 | u64::from(record.path);
+    let both = u64::from(record.changes) << 32 | u64::from(record.path.get());
     let numbers = [both, record.packets, record.first_ns, record.last_ns];
     for (place, number) in bytes[48..].chunks_exact_mut(8).zip(numbers) {
         place.copy_from_slice(&number.to_le_bytes());

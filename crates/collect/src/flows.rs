@@ -7,7 +7,9 @@
 //! their counts are at most 1/4096 of all evicted packets too high.
 //!
 //! The path of a flow is that of its newest packet by time; a packet that is older than the newest changes
-//! nothing. Packets of the same time count in the order of arrival.
+//! nothing. Packets of the same time count in the order of arrival. When 64 packets in a row take another path
+//! and are more than a minute older than the newest one, the clock was set back, or the newest packet's time
+//! was wrong: the flow goes on from the last of them.
 
 use std::collections::HashMap;
 
@@ -24,6 +26,9 @@ const CHUNK: usize = 4_096;
 /// Flows among which the one to evict is chosen.
 const CANDIDATES: u32 = 16;
 const MAX_HEAVY: usize = 4_096;
+/// Packets in a row, all too old by more than [`CLOCK_STEP_NS`], after which the newest time is no longer used.
+const LATE_IN_A_ROW: u8 = 64;
+const CLOCK_STEP_NS: u64 = 60_000_000_000;
 const DOOR_INTERVAL_NS: u64 = 10_000_000_000;
 
 /// Where a flow is seen.
@@ -70,12 +75,17 @@ pub struct FlowCounts {
     pub events_refused: u64,
     /// Packets with another path than the flow's, but older than its newest packet.
     pub late: u64,
+    /// Flows whose times were set back. Checkpoints of earlier versions lack it.
+    #[serde(default)]
+    pub clock_steps: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record {
     pub key: Key,
-    pub path: u32,
+    pub path: PathId,
+    /// Packets in a row that take another path and are older than the newest by more than [`CLOCK_STEP_NS`].
+    pub late: u8,
     pub changes: u32,
     pub packets: u64,
     pub first_ns: u64,
@@ -84,6 +94,24 @@ pub(crate) struct Record {
 
 const _: () = assert!(size_of::<Record>() == 80);
 
+/// The number of a path, in three bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PathId([u8; 3]);
+
+const _: () = assert!(MAX_PATHS < 1 << 24);
+
+impl PathId {
+    pub fn new(number: u32) -> PathId {
+        let [a, b, c, _] = number.to_le_bytes();
+        PathId([a, b, c])
+    }
+
+    pub fn get(self) -> u32 {
+        let [a, b, c] = self.0;
+        u32::from_le_bytes([a, b, c, 0])
+    }
+}
+
 impl FlowCounts {
     pub fn add(&mut self, other: &FlowCounts) {
         self.refused += other.refused;
@@ -91,6 +119,7 @@ impl FlowCounts {
         self.paths_refused += other.paths_refused;
         self.events_refused += other.events_refused;
         self.late += other.late;
+        self.clock_steps += other.clock_steps;
     }
 }
 
@@ -231,10 +260,11 @@ impl FlowTable {
     }
 
     fn update(&mut self, place: u32, time_ns: u64, nodes: &[u64]) {
-        let before = self.record(place).path;
+        let before = self.record(place).path.get();
         let path = if self.path(before) == nodes { Some(before) } else { self.intern(nodes) };
         let record = self.record_mut(place);
         let newest = time_ns >= record.last_ns;
+        let too_old = record.last_ns.saturating_sub(time_ns) > CLOCK_STEP_NS;
         record.packets += 1;
         record.first_ns = record.first_ns.min(time_ns);
         record.last_ns = record.last_ns.max(time_ns);
@@ -242,14 +272,21 @@ impl FlowTable {
             self.counts.paths_refused += 1;
             return;
         };
+        record.late = if too_old && path != before { record.late + 1 } else { 0 };
         if path == before {
             return;
         }
-        if !newest {
+        let step = record.late >= LATE_IN_A_ROW;
+        if !newest && !step {
             self.counts.late += 1;
             return;
         }
-        record.path = path;
+        self.counts.clock_steps += u64::from(step);
+        let record = self.record_mut(place);
+        if step {
+            (record.last_ns, record.late) = (time_ns, 0);
+        }
+        record.path = PathId::new(path);
         record.changes = record.changes.saturating_add(1);
         let (flow, point) = record.key.flow();
         if self.changes.len() >= self.max_events {
@@ -272,7 +309,9 @@ impl FlowTable {
             self.counts.paths_refused += 1;
             return;
         };
-        let record = Record { key, path, changes: 0, packets: 1, first_ns: time_ns, last_ns: time_ns };
+        let path = PathId::new(path);
+        let record =
+            Record { key, path, late: 0, changes: 0, packets: 1, first_ns: time_ns, last_ns: time_ns };
         self.insert(record, hash, slot);
     }
 
@@ -313,7 +352,7 @@ impl FlowTable {
     pub(crate) fn restore(&mut self, record: &Record, nodes: &[u64]) {
         let hash = record.key.hash(self.seed);
         match (self.find(&record.key, hash), self.intern(nodes)) {
-            (Err(slot), Some(path)) => self.insert(Record { path, ..*record }, hash, slot),
+            (Err(slot), Some(path)) => self.insert(Record { path: PathId::new(path), ..*record }, hash, slot),
             _ => self.counts.refused += record.packets,
         }
     }
@@ -406,7 +445,7 @@ impl Record {
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             changes: self.changes,
-            path: self.path,
+            path: self.path.get(),
         }
     }
 }
@@ -522,5 +561,34 @@ mod tests {
         assert_eq!(found(&packets), forward);
         packets.sort_by_key(|(time, _)| time * 7 % 50);
         assert_eq!(found(&packets), forward);
+    }
+
+    #[test]
+    fn one_packet_of_the_future_or_a_clock_that_is_set_back_stops_no_changes() {
+        const SECOND: u64 = 1_000_000_000;
+        let hour = 3_600 * SECOND;
+        let mut table = FlowTable::new(1 << 20, 1);
+        let mut observe =
+            |time_ns: u64, node: u64| table.observe(&flow(1), Point::Node(3), time_ns, &[1, node, 9]);
+        (0..5).for_each(|n| observe(hour + n, 2));
+        observe(1_000 * hour, 2);
+        (0..200).for_each(|n| observe(hour + SECOND + n, 4));
+        // Back by an hour, to a third path.
+        (0..200).for_each(|n| observe(n, 5));
+        let (.., state) = table.each().next().unwrap();
+        assert_eq!((table.path(state.path), state.changes, state.last_ns), (&[1, 5, 9][..], 2, 199));
+        assert_eq!((table.counts().clock_steps, table.counts().late), (2, 126));
+        assert_eq!(table.changes()[0].time_ns, hour + SECOND + 63);
+    }
+
+    #[test]
+    fn packets_of_one_minute_may_come_in_any_order() {
+        let mut table = FlowTable::new(1 << 20, 1);
+        for second in (0..600).rev() {
+            let path = [1, u64::from(second > 300), 9];
+            table.observe(&flow(1), Point::Node(3), second * 100_000_000, &path);
+        }
+        let (.., state) = table.each().next().unwrap();
+        assert_eq!((table.path(state.path), table.counts().clock_steps), (&[1, 1, 9][..], 0));
     }
 }

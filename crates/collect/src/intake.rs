@@ -109,6 +109,8 @@ counts! {
     events_refused,
     /// Packets with another path than their flow's, but older than its newest packet.
     late_paths,
+    /// Flows whose newest packet had a wrong time, or whose clock was set back.
+    clock_steps,
     /// Findings that the shards were too slow for.
     shed,
 }
@@ -121,6 +123,7 @@ impl Counts {
         self.paths_refused += flows.paths_refused;
         self.events_refused += flows.events_refused;
         self.late_paths += flows.late;
+        self.clock_steps += flows.clock_steps;
         self
     }
 

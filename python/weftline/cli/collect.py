@@ -472,6 +472,11 @@ def _summary(summary: dict[str, Any]) -> str:
     refused = [f"{counts[key]:,} {text}" for key, text in left_out if counts[key]]
     if refused:
         lines.append("left out: " + ", ".join(refused))
+    if steps := counts.get("clock_steps"):
+        lines.append(
+            f"{steps:,} times a flow went on more than a minute before its newest packet: "
+            "a clock was set back, or that packet's time was wrong"
+        )
     if not summary["adds_up"]:
         lines.append("the counts of packets do not add up: this is a defect of weftline, please report it")
     return "\n".join(lines)
