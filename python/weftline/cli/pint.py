@@ -465,7 +465,9 @@ def _path_text(query: dict[str, Any], names: dict[str, str]) -> str:
         return "?" if candidates is None else f"?{candidates}"
 
     hops = [shown(*pair) for pair in zip(query["hops"], query["candidates"], strict=True)]
-    return " ".join(hops) or "–"
+    text = " ".join(hops) or "–"
+    known = query["decoded_after"] is not None
+    return f"{text} (not confirmed)" if known and query["confirmed_after"] is None else text
 
 
 def _accuracy(options: argparse.Namespace) -> int:

@@ -11,6 +11,8 @@ pub enum Step {
     On,
     /// This digest made the last hop known.
     Decoded,
+    /// The path was known before, and since then every hop of it was seen again, with this digest the last.
+    Confirmed,
     /// This digest contradicts what is known. A path that is known stays as it is; any other state is not to be used on.
     Contradiction,
 }
@@ -29,7 +31,7 @@ pub trait Paths {
     /// Bytes that the state holds beyond its own size.
     fn bytes(&self, state: &Self::Flow) -> usize;
 
-    /// What is known; `digests` and `decoded_after` are filled in by the collector.
+    /// What is known; `digests`, `decoded_after` and `confirmed_after` are filled in by the collector.
     fn findings(&self, query: usize, state: &Self::Flow) -> PathFindings;
 }
 

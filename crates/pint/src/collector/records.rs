@@ -130,7 +130,7 @@ impl<P> Record<P> {
                     recording.take(keeping, digest.paths, digest.row, &digest.fields[range.clone()]);
                 grown += by;
                 match step {
-                    Step::On => {}
+                    Step::On | Step::Confirmed => {}
                     Step::Decoded => decoded |= 1 << place,
                     Step::Contradiction if known => {
                         return (Effect::Misfit { query: keeping.query }, grown);

@@ -473,7 +473,7 @@ fn paths_are_written_as_lines_and_results_as_json() {
             && lines[1].ends_with(",4,4,11 700 3 1000"),
         "{text}"
     );
-    assert!(lines.iter().any(|line| line.contains(",path,1,,4,1,") && line.contains('?')), "{text}");
+    assert!(lines.iter().any(|line| line.contains(",path,1,,,4,1,") && line.contains('?')), "{text}");
 }
 
 /// The collector's summary of packets that each passed hops with these values, under a plan of one query.

@@ -98,6 +98,7 @@ fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
             "complete": path.path().is_some(),
             "digests": path.digests,
             "decoded_after": path.decoded_after,
+            "confirmed_after": path.confirmed_after,
         }),
         Findings::Quantiles(hops) => {
             let asked = match plan.queries().queries.get(query).map(|query| &query.aggregation) {
@@ -161,7 +162,7 @@ fn frequent_json(hop: &HopFrequent) -> Json {
 }
 
 /// Writes the paths of flows as CSV: the flow's columns, then `epoch`, `ending`, `first_ns`, `last_ns`,
-/// `query`, `digests`, `decoded_after`, `hops`, `known` (hops that are) and `path`, its hops from the first,
+/// `query`, `digests`, `decoded_after`, `confirmed_after`, `hops`, `known` (hops that are) and `path`, its hops from the first,
 /// parted by spaces, "?" where more than one value is possible.
 #[derive(Debug)]
 pub struct PathWriter<W> {
@@ -181,18 +182,22 @@ impl<W: Write> PathWriter<W> {
     /// Writes the header.
     pub fn new(mut output: W) -> io::Result<PathWriter<W>> {
         let flow = FLOW.map(Column::name).join(",");
-        writeln!(output, "{flow},epoch,ending,first_ns,last_ns,query,digests,decoded_after,hops,known,path")?;
+        writeln!(
+            output,
+            "{flow},epoch,ending,first_ns,last_ns,query,digests,decoded_after,confirmed_after,hops,known,path"
+        )?;
         Ok(PathWriter { output })
     }
 
     /// Writes one line for every path of the report.
     pub fn write(&mut self, plan: &Plan, report: &FlowReport) -> io::Result<()> {
+        let after = |digests: Option<u64>| digests.map_or(String::new(), |digests| digests.to_string());
         let FlowReport { flow, ending, epoch, first_ns, last_ns, .. } = report;
         for (query, findings) in &report.results {
             let Findings::Path(path) = findings else { continue };
             writeln!(
                 self.output,
-                "{},{},{},{},{},{},{epoch},{},{first_ns},{last_ns},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{epoch},{},{first_ns},{last_ns},{},{},{},{},{},{},{}",
                 flow.id.map_or(String::new(), |id| id.to_string()),
                 flow.source,
                 flow.destination,
@@ -202,7 +207,8 @@ impl<W: Write> PathWriter<W> {
                 ending.map_or("", super::Ending::name),
                 quoted(query_name(plan, *query)),
                 path.digests,
-                path.decoded_after.map_or(String::new(), |digests| digests.to_string()),
+                after(path.decoded_after),
+                after(path.confirmed_after),
                 path.hops.len(),
                 path.hops.iter().flatten().count(),
                 path_text(path),

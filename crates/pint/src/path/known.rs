@@ -1,6 +1,7 @@
 //! Paths over a list of ids: candidates are struck out until one is left.
 
 use super::candidates::{Candidates, Left};
+use super::confirmation::Confirmation;
 use super::network::Work;
 use super::scan::Wanted;
 use super::{
@@ -28,6 +29,7 @@ pub struct KnownPath {
     listed: usize,
     /// What was known at the start leaves no path.
     impossible: bool,
+    confirmation: Confirmation,
 }
 
 /// A digest of several unknown hops.
@@ -56,6 +58,14 @@ impl Print {
             blocks => block(blocks, self.bits, self.word, decoder.knowledge.graph.ids()[id as usize]),
         }
     }
+
+    /// Which piece of an id it is of; 0 of hashes.
+    fn fragment(&self) -> u32 {
+        match self.blocks {
+            Blocks::Hashed => 0,
+            Blocks::Fragments { count } => self.word.fragment(count),
+        }
+    }
 }
 
 impl KnownPath {
@@ -68,6 +78,7 @@ impl KnownPath {
             oldest: 0,
             listed: 0,
             impossible: false,
+            confirmation: Confirmation::default(),
         };
         let mut work = Work::default();
         for (hop, end) in [(0, ends.0), (hops as usize - 1, ends.1)] {
@@ -87,17 +98,28 @@ impl KnownPath {
         digest: u64,
         fields: &[Field],
     ) -> Step {
-        let before = self.open;
+        let (before, hops, blocks) = (self.open, self.hops.len() as u32, traced.blocks);
+        let mut confirmed = false;
         for field in fields {
             let word = field.key.word(packet);
-            let print = Print { word, bits: u32::from(field.bits), blocks: traced.blocks };
-            let writers = traced.code.writers(word, self.hops.len() as u32);
+            let print = Print { word, bits: u32::from(field.bits), blocks };
+            let writers = traced.code.writers(word, hops);
             let taken = self.take_field(decoder, print, &writers, field.read(digest));
             if self.impossible || taken.is_err() {
+                if self.confirmation.is_open() {
+                    self.confirmation.start(hops, blocks, print.bits);
+                }
                 return Step::Contradiction;
             }
+            if self.confirmation.is_open() {
+                confirmed |= self.confirmation.fits(&writers, hops, blocks, print.fragment());
+            }
         }
-        if before > 0 && self.open == 0 { Step::Decoded } else { Step::On }
+        if before > 0 && self.open == 0 {
+            self.confirmation.start(hops, blocks, fields.first().map_or(1, |field| u32::from(field.bits)));
+            return Step::Decoded;
+        }
+        if confirmed { Step::Confirmed } else { Step::On }
     }
 
     #[inline]
@@ -242,6 +264,7 @@ impl KnownPath {
         self.kept.capacity() * size_of::<Kept>()
             + self.hops.capacity() * size_of::<Candidates>()
             + self.listed
+            + self.confirmation.bytes()
     }
 
     pub(super) fn findings(&self, graph: &Graph) -> PathFindings {

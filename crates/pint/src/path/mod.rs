@@ -3,7 +3,8 @@
 //! For every digest the decoder computes who wrote it. A digest that one unknown hop alone has written is an equation for that hop: all
 //! ids whose hash differs are out. A hop with one id left is known; its hashes are then XORed out of every digest it took part in,
 //! which may leave one unknown hop there (*peeling*). Nothing is guessed: with the true switches among the ids, a reported
-//! path is the right one. A digest that contradicts what is known, or leaves a hop without an id, means that the path has changed.
+//! path is the right one if all its digests took one route; [`confirmation`] says whether it was seen again since. A digest that
+//! contradicts what is known, or leaves a hop without an id, means that the path has changed.
 //!
 //! What is known of the network shrinks the choice further ([`Knowledge`]): consecutive hops are neighbours; the first and the last are
 //! those of the flow's ends; hops i and j of a shortest path are |i - j| links apart. With a network, digests of two unknown hops
@@ -18,6 +19,7 @@
 //! not in the paper.
 
 mod candidates;
+mod confirmation;
 mod kind;
 mod known;
 mod network;

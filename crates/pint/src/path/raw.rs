@@ -1,9 +1,10 @@
 //! Paths whose values may be anything: fragment by fragment.
 
+use super::confirmation::Confirmation;
 use super::{Contradiction, MAX_KEPT, contains, hops_of, insert, remove, size, unknown};
 use crate::code::{Code, HopSet};
 use crate::collector::{PathFindings, Step};
-use crate::encoder::Field;
+use crate::encoder::{Blocks, Field};
 
 /// What is known of a path in fragments.
 #[derive(Debug, Clone)]
@@ -22,6 +23,7 @@ pub struct RawPath {
     oldest: usize,
     /// Fragments of hops that are not known.
     open: u32,
+    confirmation: Confirmation,
 }
 
 /// A digest of several unknown hops.
@@ -45,17 +47,31 @@ impl RawPath {
             kept: Vec::new(),
             oldest: 0,
             open: hops * count,
+            confirmation: Confirmation::default(),
         }
     }
 
     pub(super) fn take(&mut self, code: &Code, packet: u64, digest: u64, fields: &[Field]) -> Step {
-        let before = self.open;
+        let (before, blocks) = (self.open, Blocks::Fragments { count: self.count });
+        let mut confirmed = false;
         for field in fields {
             if self.take_field(code, packet, digest, field).is_err() {
+                if self.confirmation.is_open() {
+                    self.confirmation.start(self.hops, blocks, self.bits);
+                }
                 return Step::Contradiction;
             }
+            if self.confirmation.is_open() {
+                let word = field.key.word(packet);
+                let writers = code.writers(word, self.hops);
+                confirmed |= self.confirmation.fits(&writers, self.hops, blocks, word.fragment(self.count));
+            }
         }
-        if before > 0 && self.open == 0 { Step::Decoded } else { Step::On }
+        if before > 0 && self.open == 0 {
+            self.confirmation.start(self.hops, blocks, self.bits);
+            return Step::Decoded;
+        }
+        if confirmed { Step::Confirmed } else { Step::On }
     }
 
     fn take_field(
@@ -126,6 +142,7 @@ impl RawPath {
         self.kept.capacity() * size_of::<Kept>()
             + self.values.capacity() * 8
             + self.known.capacity() * size_of::<HopSet>()
+            + self.confirmation.bytes()
     }
 
     pub(super) fn findings(&self) -> PathFindings {

@@ -46,7 +46,7 @@ impl Query {
             let packet = mix(trial << 32 ^ u64::from(n));
             let fields = self.encoder.fields(packet);
             match self.decoder.take(0, &mut state, packet, self.digest(packet, path), fields) {
-                Step::On => {}
+                Step::On | Step::Confirmed => {}
                 Step::Decoded => {
                     assert_eq!(self.decoder.findings(0, &state).path().as_deref(), Some(path));
                     return n;

@@ -113,3 +113,105 @@ fn no_path_is_ever_wrong() {
 fn no_path_is_ever_wrong_in_100_000() {
     ten_to_the_fifth(100_000);
 }
+
+/// What a flow whose route changes from one path to another after `before` packets shows: the path that is known first after the change
+/// or before, and whether one was confirmed, in `packets` packets. A contradiction before the path is known starts again.
+fn over_a_change(
+    query: &Query,
+    paths: [&[u64]; 2],
+    before: u64,
+    packets: u64,
+    trial: u64,
+) -> [Option<Vec<u64>>; 2] {
+    let start = || query.decoder.start(0, &Flow::default(), paths[0].len() as u32);
+    let (mut state, mut found) = (start(), [None, None]);
+    for n in 0..packets {
+        let packet = mix(trial << 32 ^ n);
+        let path = paths[usize::from(n >= before)];
+        let digest = query.digest(packet, path);
+        match query.decoder.take(0, &mut state, packet, digest, query.encoder.fields(packet)) {
+            Step::On => {}
+            Step::Decoded => found[0] = query.decoder.findings(0, &state).path(),
+            Step::Confirmed => found[1] = query.decoder.findings(0, &state).path(),
+            Step::Contradiction if found[0].is_none() => state = start(),
+            Step::Contradiction => {}
+        }
+    }
+    found
+}
+
+#[test]
+fn a_path_put_together_of_two_routes_is_known_and_never_confirmed() {
+    let fragments = Blocks::Fragments { count: 2 };
+    let cases = [
+        (Blocks::Hashed, (8, 2), numbered(80)),
+        (Blocks::Hashed, (1, 4), numbered(80)),
+        (fragments, (8, 1), Knowledge::default()),
+        (fragments, (8, 1), numbered(80)),
+    ];
+    for (blocks, width, knowledge) in cases {
+        let query = query(code(0.6, &[0.4]), blocks, width, 7, knowledge);
+        let (mut mixed, mut confirmed) = (0, 0);
+        for trial in 0..1_500 {
+            // Three of five hops differ, and the differences of their fragments cancel each other.
+            let paths: [&[u64]; 2] = [&[1, 40, 8, 41, 2], &[1, 44, 12, 45, 2]];
+            let [known, sure] = over_a_change(&query, paths, 3 + trial % 20, 120, trial);
+            mixed += u32::from(known.is_some_and(|path| !paths.contains(&path.as_slice())));
+            assert!(sure.as_ref().is_none_or(|path| paths.contains(&path.as_slice())), "{width:?}: {sure:?}");
+            confirmed += u32::from(sure.is_some());
+        }
+        println!("{blocks:?} {width:?}: {mixed} of 1500 known paths never existed");
+        assert!(mixed > 5, "{blocks:?} {width:?}: {mixed}");
+        assert!(confirmed > 100, "{blocks:?} {width:?}: {confirmed}");
+    }
+}
+
+/// Packets until a path is known and until it is confirmed: means.
+fn until_confirmed(
+    blocks: Blocks,
+    width: (u32, u32),
+    hops: usize,
+    knowledge: Knowledge,
+    trials: u64,
+) -> (f64, f64) {
+    let query = query(evaluation(hops), blocks, width, 3, knowledge);
+    let (mut known, mut confirmed) = (0, 0);
+    for trial in 1..=trials {
+        let path = random_path(hops, 753, trial);
+        let mut state = query.decoder.start(0, &Flow::default(), hops as u32);
+        for n in 1..100_000 {
+            let packet = mix(trial << 32 ^ n);
+            let digest = query.digest(packet, &path);
+            match query.decoder.take(0, &mut state, packet, digest, query.encoder.fields(packet)) {
+                Step::On => {}
+                Step::Decoded => known += n,
+                Step::Confirmed => {
+                    confirmed += n;
+                    break;
+                }
+                Step::Contradiction => panic!("a path contradicts itself"),
+            }
+        }
+    }
+    (known as f64 / trials as f64, confirmed as f64 / trials as f64)
+}
+
+#[test]
+fn to_confirm_a_path_costs_what_the_documentation_states() {
+    let (known, confirmed) = until_confirmed(Blocks::Hashed, (8, 2), 5, numbered(753), 600);
+    assert!((9.3..10.5).contains(&known) && (18.0..20.5).contains(&confirmed), "{known} {confirmed}");
+}
+
+#[test]
+#[ignore = "prints the table of the documentation"]
+fn packets_until_paths_are_confirmed() {
+    for hops in [5, 10, 25, 59] {
+        for width in [(16, 1), (8, 2), (8, 1), (4, 1), (1, 1)] {
+            let (known, confirmed) = until_confirmed(Blocks::Hashed, width, hops, numbered(753), 500);
+            println!("{hops} hops, {width:?}: known {known:.1}, confirmed {confirmed:.1}");
+        }
+        let raw = Blocks::Fragments { count: 2 };
+        let (known, confirmed) = until_confirmed(raw, (8, 1), hops, Knowledge::default(), 500);
+        println!("{hops} hops, 2 fragments of 8 bits: known {known:.1}, confirmed {confirmed:.1}");
+    }
+}
