@@ -39,8 +39,8 @@ pub use events::{
     PathFindings, Sink, Summary,
 };
 pub use paths::{NoPaths, Paths, Step};
-pub(crate) use recording::sketch_k;
 pub use recording::{CONFIDENCE, DEFAULT_K};
+pub(crate) use recording::{COUNTER_BYTES, counters, enough_counters, sketch_k};
 pub use written::PathWriter;
 
 use changes::Outcome;

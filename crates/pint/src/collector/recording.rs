@@ -9,7 +9,7 @@ use crate::plan::tasks::sum_ceiling;
 use crate::query::{Aggregation, Query};
 use crate::recorded::Recorded;
 use crate::sketch::kll::{Interval, Kll, MIN_K, k_for_room, normal_quantile, rank_error};
-use crate::sketch::space_saving::SpaceSaving;
+use crate::sketch::space_saving::{self, MAX_COUNTERS, SpaceSaving};
 use crate::value::{Approximation, Number, Rounding};
 
 /// k of sketches whose query states no space: a rank error of 1.33 %.
@@ -20,6 +20,22 @@ pub const DEFAULT_K: u32 = 200;
 pub(crate) fn sketch_k(space: Option<u64>, hops: u32, bits: u32) -> u32 {
     items(space, hops, code_bytes(bits)).map_or(DEFAULT_K, |items| k_for_room(items).unwrap_or(MIN_K))
 }
+
+/// Counters of a hop's sketch that keeps values of at least `share`: as many as `space` bytes of a path of `hops` hops give, but enough
+/// to hold every such value. Without a space: the maximum error of a count is a quarter of the share.
+pub(crate) fn counters(space: Option<u64>, hops: u32, share: f64, bits: u32) -> usize {
+    let enough = enough_counters(share, bits);
+    let given = items(space, hops, COUNTER_BYTES).unwrap_or((4.0 / share).ceil() as usize);
+    given.max(enough).min(MAX_COUNTERS)
+}
+
+/// Counters of which every value of at least `share` has one: more than 1 / share, or one for each code.
+pub(crate) fn enough_counters(share: f64, bits: u32) -> usize {
+    ((1.0 / share) as usize + 1).min(1usize.checked_shl(bits).unwrap_or(usize::MAX))
+}
+
+/// Bytes in which a sketch keeps a counter.
+pub(crate) const COUNTER_BYTES: usize = size_of::<space_saving::Counter>();
 
 /// Things of `bytes` bytes that a hop's sketch may keep.
 fn items(space: Option<u64>, hops: u32, bytes: usize) -> Option<usize> {
@@ -274,15 +290,12 @@ impl<P> Recording<P> {
                     grown += codes.bytes_with_place() as isize - before as isize;
                 }
             }
-            (Recording::Frequent(hops), Kind::Frequent { share, .. }) => {
+            (Recording::Frequent(hops), Kind::Frequent { values, share }) => {
                 for (field, hop) in samples(fields, row.packet, row.hops) {
                     let place = place_of(hops, hop, row, &mut grown);
                     let before = place.as_ref().map_or(size_of::<SpaceSaving>(), SpaceSaving::bytes);
                     let sketch = place.get_or_insert_with(|| {
-                        // Without a space: the maximum error of a count is a quarter of the requested share.
-                        let counters = items(keeping.space, row.hops, 24)
-                            .unwrap_or((4.0 / share.max(1e-3)).ceil() as usize);
-                        SpaceSaving::new(counters)
+                        SpaceSaving::new(counters(keeping.space, row.hops, *share, values.bits()))
                     });
                     sketch.update(field.read(row.digest));
                     grown += sketch.bytes() as isize - before as isize;
@@ -397,7 +410,7 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
             (p + z * z / (2.0 * n), z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt());
         ((centre + sign * spread) / (1.0 + z * z / n)).clamp(0.0, 1.0)
     };
-    let value = |counter: &crate::sketch::space_saving::Counter| {
+    let value = |counter: &space_saving::Counter| {
         let (min, max) = ((counter.count - counter.excess) as f64 / n, (counter.count as f64 / n).min(1.0));
         FrequentValue {
             value: values.number(counter.value),

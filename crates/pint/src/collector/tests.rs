@@ -590,3 +590,27 @@ fn names_at_hops_come_back_as_they_were_written() {
         (&255.into(), &true.into())
     );
 }
+
+#[test]
+fn every_value_of_the_share_is_listed_on_paths_longer_than_expected() {
+    let text = "bits = 16\nhops = { expected = 3, maximal = 12 }\n[[query]]\nname = \"who\"\nvalue = \"switch-id\"\naggregation = \
+                \"frequent\"\nshare = 0.1\nspace = 792\napproximation = \"exact\"\nbits = 16\n";
+    let plan = Plan::new(plan::read(text, "queries.toml").unwrap()).unwrap();
+    let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+    for packet in 0..12_000 {
+        // Ten values in turns at each hop.
+        let row = Recorded {
+            packet,
+            digest: packet % 10,
+            hops: 12,
+            plan_version: plan.version(),
+            ..Recorded::default()
+        };
+        collector.take(&row, &mut Collected::default()).unwrap();
+    }
+    let report = collector.report(&Flow::default(), 0).unwrap();
+    let [(0, Findings::Frequent(hops))] = &report.results[..] else { panic!("{:?}", report.results) };
+    // Samples at random: a value with a tenth of all has a little less or more of a hop's.
+    assert!(hops.iter().all(|hop| hop.values.iter().all(|value| value.min == value.max)), "{hops:?}");
+    assert_eq!(hops.iter().map(|hop| hop.samples).sum::<u64>(), 12_000);
+}

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::predict::{PathModel, path_packets, quantile_error, samples_for_rank};
 use super::{Plan, task, tasks};
-use crate::collector::sketch_k;
+use crate::collector::{counters, sketch_k};
 use crate::encoder::Task;
 use crate::query::*;
 
@@ -142,7 +142,14 @@ impl Plan {
             Aggregation::Frequent { share, .. } => {
                 // Each hop's share of a value is known to within half the threshold in 99 % of the cases.
                 let samples = samples_for_rank(share / 2.0, 0.01);
-                json!({ "kind": "frequent", "share": share, "packets": self.packets_for(place, samples) })
+                let expected = self.queries().hops.expected;
+                let counters = counters(query.space, expected, *share, query.copy_bits());
+                json!({
+                    "kind": "frequent",
+                    "share": share,
+                    "packets": self.packets_for(place, samples),
+                    "counters": counters,
+                })
             }
             Aggregation::Loops { tolerance } => {
                 let Ok(Task::Loop(detection)) = task(query, self.queries().hops) else { return Json::Null };
@@ -320,12 +327,14 @@ fn prediction_text(query: &Json) -> String {
     let prediction = &query["prediction"];
     let name = query["name"].as_str().unwrap_or_default();
     match prediction["kind"].as_str() {
-        Some("path") => path_text(name, prediction),
+        Some("path") => path_text(name, prediction) + joined_text(query),
         Some("quantiles") => quantile_text(name, prediction),
         Some("frequent") => format!(
-            "\n{name}: shares of values known to half of {} (99 %) after {:.0} packets of a flow\n",
+            "\n{name}: shares of values known to half of {} (99 %) after {:.0} packets of a flow; {} counters at a hop, which add up to {:.2}%\n",
             prediction["share"],
-            number(&prediction["packets"])
+            number(&prediction["packets"]),
+            prediction["counters"],
+            100.0 / number(&prediction["counters"])
         ),
         Some("loops") => {
             format!(
@@ -335,6 +344,14 @@ fn prediction_text(query: &Json) -> String {
         }
         _ => String::new(),
     }
+}
+
+/// What to know of a path whose flow may take several.
+fn joined_text(query: &Json) -> &'static str {
+    if query["flow"] != json!(FlowKey::SourceDestination.name()) {
+        return "";
+    }
+    "flow = \"source-destination\" joins five-tuples, which ECMP sends over different paths: take \"5-tuple\" in such a network\n"
 }
 
 fn number(value: &Json) -> f64 {

@@ -1,9 +1,11 @@
 //! What hops do for a query, and how far its codes reach.
 
+use crate::collector::{COUNTER_BYTES, enough_counters};
 use crate::counting::Counter;
 use crate::encoder::{self, Task};
 use crate::loops::LoopDetection;
 use crate::query::*;
+use crate::sketch::space_saving::MAX_COUNTERS;
 use crate::value;
 
 /// The largest value of one hop that a sum takes; larger ones count as this one ([`Counter::add`]).
@@ -17,6 +19,7 @@ pub(crate) fn task(query: &Query, hops: Hops) -> Result<Task, String> {
     }
     match &query.aggregation {
         Aggregation::Path(path) => {
+            check_flow(query)?;
             let code = path.code(hops.expected).ok_or("tau and layers are not a valid code")?;
             let blocks = match path.blocks {
                 Blocks::Hashes => encoder::Blocks::Hashed,
@@ -38,9 +41,41 @@ pub(crate) fn task(query: &Query, hops: Hops) -> Result<Task, String> {
                 "{bits} bits have no room for a hash next to a counter up to {tolerance}: give more bits"
             ))
         }
-        Aggregation::Quantiles { approximation, .. } | Aggregation::Frequent { approximation, .. } => {
+        Aggregation::Frequent { share, approximation } => {
+            check_counters(query, *share, hops)?;
             compiled(approximation, bits).map(Task::Sample)
         }
+        Aggregation::Quantiles { approximation, .. } => compiled(approximation, bits).map(Task::Sample),
+    }
+}
+
+/// Errors: keys under which packets of several paths are one flow.
+fn check_flow(query: &Query) -> Result<(), String> {
+    match query.flow {
+        FlowKey::Source | FlowKey::Destination | FlowKey::All => Err(format!(
+            "flow = \"{}\" joins packets that take different paths, and their digests would be put together to paths that do not exist: \
+             expected \"5-tuple\" or \"source-destination\"",
+            query.flow.name()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Errors: a space, or a sketch, that does not hold all values of the share.
+fn check_counters(query: &Query, share: f64, hops: Hops) -> Result<(), String> {
+    let enough = enough_counters(share, query.copy_bits());
+    if enough > MAX_COUNTERS {
+        return Err(format!(
+            "share = {share} needs {enough} counters at a hop, more than {MAX_COUNTERS}: raise it"
+        ));
+    }
+    let needed = (enough * COUNTER_BYTES) as u64 * u64::from(hops.expected);
+    match query.space.filter(|&space| space < needed) {
+        Some(space) => Err(format!(
+            "space = {space} does not hold all values with a share of {share}: {enough} counters at each of {} hops need {needed} bytes",
+            hops.expected
+        )),
+        None => Ok(()),
     }
 }
 

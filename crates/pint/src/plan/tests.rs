@@ -230,6 +230,38 @@ fn what_cannot_be_is_refused_with_a_reason() {
     case("\"paper-evaluation\"", "{ tau = 0.5 }", "tau below 1 needs at least one layer");
     case("\"paper-evaluation\"", "\"tunde\"", "did you mean \"tuned\"?");
     case("aggregation = \"max\"", "", "query.congestion.aggregation: missing");
+    case(
+        "name = \"path\"",
+        "name = \"path\"\nflow = \"destination\"",
+        "joins packets that take different paths",
+    );
+}
+
+#[test]
+fn a_path_of_packets_that_take_several_paths_is_refused_or_warned_of() {
+    for flow in ["source", "destination", "all"] {
+        let reported = problems(&one("switch-id", "path", 8, &format!("flow = \"{flow}\"\n")));
+        assert!(reported.contains("joins packets that take different paths"), "{reported}");
+    }
+    let described =
+        |flow: &str| planned(&one("switch-id", "path", 8, &format!("flow = \"{flow}\"\n"))).describe();
+    assert!(described("source-destination").contains("which ECMP sends over different paths"));
+    assert!(!described("5-tuple").contains("ECMP"));
+}
+
+#[test]
+fn a_space_without_room_for_all_values_of_the_share_is_refused() {
+    let exact = |more: &str| one("switch-id", "frequent", 16, &format!("approximation = \"exact\"\n{more}"));
+    // 11 counters of 24 bytes at each of 3 hops.
+    let reported = problems(&exact("share = 0.1\nspace = 791\n"));
+    assert!(reported.contains("11 counters at each of 3 hops need 792 bytes"), "{reported}");
+    assert_eq!(predicted(&exact("share = 0.1\nspace = 792\n"))["counters"], 11);
+    assert_eq!(predicted(&exact("share = 0.1\nspace = 7200\n"))["counters"], 100);
+    assert_eq!(predicted(&exact("share = 0.1\n"))["counters"], 40);
+    assert!(problems(&exact("share = 0.0002\n")).contains("more than 4096: raise it"));
+    // 2 bits have 4 codes.
+    let short = one("switch-id", "frequent", 2, "approximation = \"exact\"\nshare = 0.0002\nspace = 288\n");
+    assert_eq!(predicted(&short)["counters"], 4);
 }
 
 /// A file with one query `q`, of paths of 3 hops, 12 at most.
