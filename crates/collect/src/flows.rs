@@ -9,7 +9,7 @@
 //! The path of a flow is that of its newest packet by time; a packet that is older than the newest changes
 //! nothing. Packets of the same time count in the order of arrival. When 64 packets in a row take another path
 //! and are more than a minute older than the newest one, the clock was set back, or the newest packet's time
-//! was wrong: the flow goes on from the last of them.
+//! was wrong: the flow continues from the last of them.
 
 use std::collections::HashMap;
 

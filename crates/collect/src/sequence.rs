@@ -4,8 +4,8 @@
 //! or repeated if it was seen. Of the last 64 numbers it is known whether they were seen; an older one counts
 //! as late and takes no loss back.
 //!
-//! A jump of more than 2^16 in either direction is a restart. So are numbers behind the highest that rise and
-//! among which 8 were seen before or are too old to know, with none ahead of the highest between them: an
+//! A jump of more than 2^16 in either direction is a restart. So are increasing numbers below the highest,
+//! of which 8 were seen before or are too old to know, with none above the highest between them: an
 //! exporter that began again before it had sent 2^16. Up to 7 of its reports are taken for repeated ones
 //! before that is known.
 
@@ -32,12 +32,12 @@ pub struct Sequence {
     pub late: u64,
     pub repeated: u64,
     pub restarts: u64,
-    /// None unless the last number was behind the highest. Checkpoints of earlier versions lack it.
+    /// None unless the last number was below the highest. Checkpoints of earlier versions lack it.
     #[serde(default)]
     again: Option<Again>,
 }
 
-/// Rising numbers behind the highest, which an exporter may have sent that began again.
+/// Increasing numbers below the highest, which an exporter may have sent that began again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Again {
     /// Of the numbers, those that were seen or are too old.
@@ -92,7 +92,7 @@ impl Sequence {
         true
     }
 
-    /// Takes note of a number behind the highest; returns whether it is the one that shows a restart.
+    /// Records a number below the highest; returns whether it is the one that shows a restart.
     fn begins_again(&mut self, number: u32, suspect: bool) -> bool {
         let rise = |again: &Again| number.wrapping_sub(again.last) % SEQUENCES;
         let again = match self.again.filter(|again| (1..=WINDOW).contains(&rise(again))) {

@@ -474,7 +474,7 @@ def _summary(summary: dict[str, Any]) -> str:
         lines.append("left out: " + ", ".join(refused))
     if steps := counts.get("clock_steps"):
         lines.append(
-            f"{steps:,} times a flow went on more than a minute before its newest packet: "
+            f"{steps:,} times a flow continued more than a minute before its newest packet: "
             "a clock was set back, or that packet's time was wrong"
         )
     if not summary["adds_up"]:

@@ -47,7 +47,7 @@ pub struct Anomaly {
 }
 
 /// By which number an interval is judged. An interval is compared with the same statistic of others only: a
-/// hop whose traffic grows has a 99th percentile from some interval on, and that is no rise.
+/// hop whose traffic grows has a 99th percentile from some interval on, which is not a rise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Statistic {
     Median,
@@ -164,7 +164,7 @@ impl Watched {
         let step = |began| Step { began, statistic, usual, level: level.unwrap_or(levels.median) };
         if self.open > 0 {
             self.open += 1;
-            // An interval without the statistic says nothing of the event.
+            // An interval without the statistic does not end the event.
             if excess.is_some_and(|excess| excess < END) {
                 (self.open, self.above, self.judged_by) = (0, 0, None);
                 self.remember(levels);

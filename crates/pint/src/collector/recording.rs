@@ -21,7 +21,7 @@ pub(crate) fn sketch_k(space: Option<u64>, hops: u32, bits: u32) -> u32 {
     items(space, hops, code_bytes(bits)).map_or(DEFAULT_K, |items| k_for_room(items).unwrap_or(MIN_K))
 }
 
-/// Counters of a hop's sketch that keeps values of at least `share`: as many as `space` bytes of a path of `hops` hops give, but enough
+/// Counters of a hop's sketch that keeps values of at least `share`: the number that `space` bytes give on a path of `hops` hops, but enough
 /// to hold every such value. Without a space: the maximum error of a count is a quarter of the share.
 pub(crate) fn counters(space: Option<u64>, hops: u32, share: f64, bits: u32) -> usize {
     let enough = enough_counters(share, bits);

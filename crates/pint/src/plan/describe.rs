@@ -346,7 +346,7 @@ fn prediction_text(query: &Json) -> String {
     }
 }
 
-/// What to know of a path whose flow may take several.
+/// A note for a path query whose flow may take several paths.
 fn joined_text(query: &Json) -> &'static str {
     if query["flow"] != json!(FlowKey::SourceDestination.name()) {
         return "";

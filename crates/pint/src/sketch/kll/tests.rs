@@ -238,7 +238,7 @@ fn the_99th_percentile_has_an_upper_bar_once_the_samples_are_enough_for_the_sket
     // Exact order statistics up to k, then the sketch's error comes on top.
     assert_eq!([368, 367].map(|n| upper(1_000, n)), [true, false]);
     assert_eq!([1_000, 1_100, 300_000].map(|n| upper(200, n)), [false, true, true]);
-    // A sketch that is too small has none, however many the samples.
+    // A sketch that is too small has none for any number of samples.
     assert_eq!([147, 148].map(|k| upper(k, 300_000)), [false, true]);
 }
 
