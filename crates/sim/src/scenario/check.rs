@@ -10,7 +10,7 @@ use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
 use crate::transport::{self, NicPolicy, RunContext, TransportConfig};
-use crate::units::{Bytes, Time};
+use crate::units::Bytes;
 use std::collections::BTreeMap;
 
 /// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
@@ -87,66 +87,6 @@ fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// The first of PINT's queries whose largest code stands for less than a port's buffer may hold, or hold up.
-fn beyond_codes(scenario: &Scenario) -> Option<String> {
-    let TelemetryConfig::Pint(config) = &scenario.telemetry else { return None };
-    let (switch, topology) = (&scenario.switch, &scenario.network.topology);
-    let ports = topology.ports();
-    // One queue alone takes what its multiple of the free buffer comes to.
-    let shared = match switch.pfc.enabled {
-        true => switch.buffer,
-        false => Bytes((switch.buffer.0 as f64 * switch.lossy_alpha / (1.0 + switch.lossy_alpha)) as u64),
-    };
-    let all = topology.switches().into_iter().flat_map(|node| {
-        let places = ports[node as usize].iter().zip(0..);
-        places.map(move |(&(link, _), local)| (node, local, topology.links[link as usize].rate))
-    });
-    let slowest = all
-        .map(|(node, local, rate)| {
-            let bytes = switch.queue_at(node, local).facts().capacity.unwrap_or(shared);
-            (rate.transmission_time(bytes.0), bytes, topology.port_name(node, local))
-        })
-        .max_by_key(|(delay, ..)| *delay);
-    let (delay, bytes, port) = slowest?;
-    let plan = config.plan.as_ref()?;
-    plan.queries().queries.iter().enumerate().find_map(|(number, query)| {
-        query.aggregation.approximation()?;
-        let largest = plan.largest(number)?;
-        let (reach, may) = match query.value {
-            pint::query::Value::HopLatency if delay.as_ns() > largest => {
-                (Time::from_ns(largest as u64).to_string(), format!("a packet may wait {delay}"))
-            }
-            pint::query::Value::QueueBytes if bytes.0 as f64 > largest => {
-                (Bytes(largest as u64).to_string(), format!("{bytes} may wait"))
-            }
-            _ => return None,
-        };
-        Some(format!(
-            "telemetry.queries: the codes of query \"{}\" end at {reach}, but at port {port}, whose buffer is {bytes}, {may}: larger \
-             values are decoded as {reach}; give the query more bits or a larger epsilon",
-            query.name
-        ))
-    })
-}
-
-/// PINT's queries whose bits do not hold the numbers of all switches, or of their ports.
-fn beyond_names(scenario: &Scenario) -> Vec<String> {
-    let TelemetryConfig::Pint(config) = &scenario.telemetry else { return Vec::new() };
-    let (Some(plan), topology) = (config.plan.as_ref(), &scenario.network.topology) else {
-        return Vec::new();
-    };
-    let (ports, switches) = (topology.ports(), topology.switches());
-    let last = switches.iter().max().copied().unwrap_or(0);
-    let port = switches.iter().map(|&node| ports[node as usize].len()).max().unwrap_or(0).saturating_sub(1);
-    let names = [
-        (pint::query::Value::SwitchId, u64::from(last)),
-        (pint::query::Value::IngressPort, port as u64),
-        (pint::query::Value::EgressPort, port as u64),
-    ];
-    let warnings = names.into_iter().flat_map(|(value, last)| plan.beyond_bits(value, last));
-    warnings.map(|warning| format!("telemetry.queries: {warning}")).collect()
-}
-
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
@@ -155,8 +95,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(queue_warning(scenario));
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(super::pairs::warnings(scenario));
-    warnings.extend(beyond_codes(scenario));
-    warnings.extend(beyond_names(scenario));
+    warnings.extend(super::codes::warnings(scenario));
     warnings.extend(idle_nics(scenario));
     warnings.extend(jobs_of_one_group(scenario));
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {

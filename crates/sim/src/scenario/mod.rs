@@ -9,6 +9,7 @@ mod balancing;
 mod capture;
 pub(crate) mod catalogue;
 pub(crate) mod check;
+mod codes;
 mod cut_off;
 pub(crate) mod document;
 mod failures;

@@ -132,6 +132,9 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
         );
         section.complain("queries", message);
     }
+    if let Some((key, message)) = super::codes::refusal(&config, cx.transports) {
+        section.complain(key, message);
+    }
     TelemetryConfig::Pint(Arc::new(config))
 }
 

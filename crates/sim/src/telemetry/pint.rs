@@ -83,7 +83,7 @@ pub struct LoadQuery {
 }
 
 /// Loads are encoded in units of 1/512.
-const UNITS: f64 = 512.0;
+pub const LOAD_UNITS: f64 = 512.0;
 /// Entries of a query's tables.
 const TABLE_ENTRIES: u64 = 1024;
 
@@ -91,8 +91,13 @@ impl LoadQuery {
     /// The query with index `number`, which encodes the load with this approximation.
     pub fn new(number: usize, approximation: Approximation) -> LoadQuery {
         let codes = 0..=approximation.limit().min(TABLE_ENTRIES);
-        let loads = codes.map(|code| approximation.decode(code) / UNITS).collect();
+        let loads = codes.map(|code| approximation.decode(code) / LOAD_UNITS).collect();
         LoadQuery { number, approximation, places: Places::of(&approximation, TABLE_ENTRIES), loads }
+    }
+
+    /// The load of the largest code: larger ones are decoded as this one.
+    pub fn largest(&self) -> f64 {
+        self.approximation.largest() / LOAD_UNITS
     }
 
     /// The code after a hop with this load, scaled.
@@ -107,7 +112,7 @@ impl LoadQuery {
     #[inline]
     fn load(&self, code: u64) -> f64 {
         let listed = usize::try_from(code).ok().and_then(|code| self.loads.get(code));
-        listed.copied().unwrap_or_else(|| self.approximation.decode(code) / UNITS)
+        listed.copied().unwrap_or_else(|| self.approximation.decode(code) / LOAD_UNITS)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whole scenarios: the one of the contract and what follows from others; mistakes are in `wrong`, laws of the reader in `drawn`.
 
+mod codes;
 mod drawn;
 mod groups;
 mod hosts;
