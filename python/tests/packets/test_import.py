@@ -166,6 +166,29 @@ def test_telemetry_is_no_payload_and_the_port_is_the_one_before_it(tmp_path):
     assert [row[2] for row in rows(path)] == [100, 2000, 60, 60]
 
 
+def test_packets_cut_off_before_they_tell_whether_they_have_data_are_left_out_and_counted(tmp_path, capsys):
+    def telemetry(rest: bytes) -> bytes:
+        return struct.pack(">BBHHH", 0x11, 1, 24, 4791, 0x2000) + bytes(16) + rest
+
+    ends = ("10.0.0.2", "10.0.0.1")
+    full = [datagram(telemetry(roce(0, number, 1000)), 49_201) for number in range(3)]
+    full += [datagram(telemetry(roce(17, 1, 0, extended=bytes(4))), 49_201, ends=ends)]
+    path, out = tmp_path / "a.pcap", str(tmp_path / "flows.csv")
+    # Ethernet, IPv4, UDP and telemetry have 66 bytes, the base transport header 12.
+    for kept, cut in ((len(full[0]), 0), (78, 0), (77, 4), (66, 4), (45, 4), (33, 4)):
+        frames = [frame[:kept] for frame in full]
+        rest = datagram(bytes(50), 9000)
+        path.write_bytes(classic([(1000 * at, frame) for at, frame in enumerate([*frames, rest])]))
+        found = traces.read([path])
+        sizes = [row[2] for row in found.rows]
+        assert (found.cut_off, sizes) == (cut, [50] if cut else [3000, 50]), kept
+    assert main(["import", str(path), "--out", out]) == 0
+    assert "warning: 4 packets left out: too few of their bytes were kept" in capsys.readouterr().err
+    path.write_bytes(classic([(0, full[0][:60])]))
+    with pytest.raises(InputError, match="no flow is left: of 1 packets too few bytes were kept"):
+        traces.read([path])
+
+
 def test_captures_are_read_together_by_time_and_their_order_changes_nothing(tmp_path):
     def frames(times, source_port=1000):
         return [(1000 * time, datagram(bytes(100), 53, source_port=source_port)) for time in times]

@@ -175,6 +175,11 @@ def _import(options: argparse.Namespace) -> int:
         (found.unmapped, "flows left out: --map does not name one of their ends"),
         (found.inside, "flows left out: they begin and end at one host"),
         (found.small, "flows left out, which are smaller than --min-size"),
+        (
+            found.cut_off,
+            "packets left out: too few of their bytes were kept to tell whether they have data; capture more "
+            "of each (measure.pcap_snaplen, or -s of tcpdump)",
+        ),
     ):
         if count:
             print(f"warning: {count:,} {what}", file=sys.stderr)

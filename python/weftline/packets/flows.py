@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, NamedTuple
 
 from weftline.errors import InputError
 from weftline.packets import headers, points
-from weftline.packets.transports import Numbers
+from weftline.packets.transports import CutOffError, Numbers
 
 MAX_RANGES = 1_000
 """Of the numbers that were seen of a stream: beyond it, the oldest gap counts as never filled."""
@@ -128,11 +129,13 @@ def of_captures(
     *,
     partial: bool = False,
     ended: Callable[[str], None] | None = None,
+    counts: Counter[str] | None = None,
 ) -> Iterator[Seen]:
     """Yield the packets of captures that are of flows, by time.
 
     Bytes that a transport numbers (TCP) or sends in numbered packets (RoCEv2 and weftline's own) count once,
-    wherever and however often they were seen.
+    wherever and however often they were seen. Packets of which too little was kept to tell whether they have
+    data are left out; ``counts["cut off"]`` is their number.
 
     Raises
     ------
@@ -144,7 +147,12 @@ def of_captures(
         if not headers.known(packet.link_type):
             where, expected = f"record {packet.number}", headers.link_types()
             raise InputError(f"{packet.file}: {where}: link type {packet.link_type}: expected {expected}")
-        found = headers.segment(packet)
+        try:
+            found = headers.segment(packet)
+        except CutOffError:
+            if counts is not None:
+                counts["cut off"] += 1
+            continue
         if found is None:
             continue
         payload = found.payload

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from weftline.packets.captures import Captured
-from weftline.packets.transports import Content, Numbers, content
+from weftline.packets.transports import Content, CutOffError, Numbers, content
 
 TCP, UDP = 6, 17
 _ETHERNET, _LOOPBACK, _COOKED, _COOKED_2 = 1, (0, 108), 113, 276
@@ -50,7 +50,13 @@ def known(link_type: int) -> bool:
 
 
 def segment(packet: Captured) -> Segment | None:
-    """Return what the headers of a packet say; None where it is not IP or too little of it was kept."""
+    """Return what the headers of a packet say; None where it is not IP.
+
+    Raises
+    ------
+    CutOffError
+        If too little of the packet was kept to tell.
+    """
     data = packet.bytes
     at = _network_header(data, packet.link_type)
     if at is None or at >= len(data):
@@ -85,8 +91,10 @@ def _address(packed: bytes) -> str:
 
 def _ipv4(data: bytes, at: int) -> Segment | None:
     length = 4 * (data[at] & 15)
-    if length < 20 or len(data) < at + 20:
+    if length < 20:
         return None
+    if len(data) < at + 20:
+        raise CutOffError
     total, fragment = (int.from_bytes(data[at + n : at + n + 2], "big") for n in (2, 6))
     if fragment & 0x1FFF:
         # Without ports: the first fragment stands for the packet.
@@ -97,7 +105,7 @@ def _ipv4(data: bytes, at: int) -> Segment | None:
 
 def _ipv6(data: bytes, at: int) -> Segment | None:
     if len(data) < at + 40:
-        return None
+        raise CutOffError
     left, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
     src, dst = _address(data[at + 8 : at + 24]), _address(data[at + 24 : at + 40])
     at += 40
@@ -112,7 +120,7 @@ def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: in
     if protocol not in _WITH_PORTS:
         return Segment(src, dst, protocol, (0, 0), max(left, 0), None, False)
     if len(data) < at + 4:
-        return None
+        raise CutOffError
     ports = (int.from_bytes(data[at : at + 2], "big"), int.from_bytes(data[at + 2 : at + 4], "big"))
     if protocol == UDP:
         found: Content = content(data, at + 8, ports[1], max(left - 8, 0))
@@ -120,7 +128,7 @@ def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: in
     if protocol != TCP:
         return Segment(src, dst, protocol, ports, max(left - 12, 0), None, False)
     if len(data) < at + 14:
-        return None
+        raise CutOffError
     payload = max(left - 4 * (data[at + 12] >> 4), 0)
     opens = bool(data[at + 13] & 2)
     # A SYN has a number of its own, before that of the first byte.

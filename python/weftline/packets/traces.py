@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import itertools
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,8 @@ class Imported:
     """Flows, among all that were found, that were seen at several points of observation."""
     unnumbered: int = 0
     """Those of them whose packets have no numbers: each is counted where most of its bytes were seen."""
+    cut_off: int = 0
+    """Packets left out because too little of them was kept to tell whether they have data."""
     ended: list[str] = field(default_factory=list)
     """What ended captures early, a sentence for each."""
 
@@ -78,14 +81,16 @@ def read(
     InputError
         If a file cannot be read as it is, an address has no host, or no flow is left.
     """
-    imported = Imported()
+    imported, counts = Imported(), Counter[str]()
     is_capture = {file: _is_capture(file, kind) for file in files}
     tables = (records.read(file, header_bytes=header_bytes) for file in files if not is_capture[file])
     seen = itertools.chain.from_iterable(tables)
     if packets := [file for file in files if is_capture[file]]:
         ended = imported.ended.append if partial else None
-        seen = itertools.chain(flows.of_captures(packets, partial=partial, ended=ended), seen)
+        captured = flows.of_captures(packets, partial=partial, ended=ended, counts=counts)
+        seen = itertools.chain(captured, seen)
     found = flows.gather(seen, idle_ns=idle_ns)
+    imported.cut_off = counts["cut off"]
     several = [flow for flow in found if flow.points > 1]
     imported.at_several = len(several)
     imported.unnumbered = sum(not flow.is_numbered for flow in several)
@@ -124,6 +129,7 @@ def _why(imported: Imported) -> str:
         f"{imported.unmapped} have an end that --map does not name" if imported.unmapped else "",
         f"{imported.inside} begin and end at one host" if imported.inside else "",
         f"{imported.small} are smaller than --min-size" if imported.small else "",
+        f"of {imported.cut_off} packets too few bytes were kept" if imported.cut_off else "",
     ]
     return (": " if any(parts) else "") + ", ".join(part for part in parts if part)
 

@@ -1,7 +1,8 @@
 """What UDP datagrams carry: the payload after known headers, whether it is data, and the packets' numbers.
 
 RoCEv2 (UDP port 4791), weftline's telemetry and transports (49201 and 49200, see docs/packets.md) and INT-MD
-and INT-MX over UDP (49203). A datagram of these ports that does not begin as they do is payload as a whole.
+and INT-MX over UDP (49203). A datagram of these ports that does not begin as they do is payload as a whole;
+of one that was not kept up to the end of these headers it is not known whether it has data (`CutOffError`).
 
 Source: InfiniBand Architecture Specification, volume 1, release 1.4, chapter 9 (base and extended transport
 headers, codes of operations) and annex A17 (RoCEv2); P4.org, "INT Dataplane Specification", version 2.1,
@@ -39,6 +40,10 @@ _OWN_NUMBERS = {
 _MAX_NESTED = 2
 
 
+class CutOffError(Exception):
+    """Too little of a packet was kept to tell whether it has data, and which."""
+
+
 class Numbers(NamedTuple):
     """The numbers that a packet has in a stream of them."""
 
@@ -65,6 +70,11 @@ def content(data: bytes, at: int, port: int, left: int) -> Content:
     """Return what a datagram carries whose payload of `left` bytes begins at byte `at`.
 
     `data` may end before the datagram does.
+
+    Raises
+    ------
+    CutOffError
+        If it ends before the headers do.
     """
     for _ in range(_MAX_NESTED):
         inside = _after_telemetry(data, at, port, left)
@@ -81,10 +91,14 @@ def content(data: bytes, at: int, port: int, left: int) -> Content:
 
 def _after_telemetry(data: bytes, at: int, port: int, left: int) -> tuple[int, int] | None:
     """Return the bytes of a telemetry header and the port that the rest is for."""
-    if port == TELEMETRY and len(data) >= at + 8 and data[at] >> 4 == 1:
+    if port == TELEMETRY and left >= 8:
+        _need(data, at + 8)
+        if data[at] >> 4 != 1:
+            return None
         header = _number(data, at + 2, 2)
         return (header, _number(data, at + 4, 2)) if 8 <= header <= left else None
-    if port == INT and len(data) >= at + 5:
+    if port == INT and left >= 5:
+        _need(data, at + 5)
         # Type 1 or 2 (INT-MD, INT-MX), next protocol 1: payload follows; version 2.
         header = 4 + 4 * data[at + 1]
         fits = data[at] >> 4 in (1, 2) and data[at] >> 2 & 3 == 1 and data[at + 4] >> 4 == 2
@@ -95,8 +109,7 @@ def _after_telemetry(data: bytes, at: int, port: int, left: int) -> tuple[int, i
 def _roce(data: bytes, at: int, left: int) -> Content:
     if left < _BASE + _CHECK:
         return Content(ROCE, left, None)
-    if len(data) < at + _BASE:
-        return Content(ROCE, left - _BASE - _CHECK, None)
+    _need(data, at + _BASE)
     service, operation = data[at] >> 5, data[at] & 31
     if service not in (*_CONNECTED, _UNRELIABLE_DATAGRAM) or operation not in _EXTENDED:
         # An acknowledgement, a request to read, an atomic operation, a notification of congestion.
@@ -107,13 +120,17 @@ def _roce(data: bytes, at: int, left: int) -> Content:
     # Each direction of a queue pair numbers its requests, and the answers to those of the other one.
     stream = _number(data, at + 5, 3) << 1 | (operation in _RESPONSES)
     if datagram:
+        _need(data, at + _BASE + 8)
         stream |= _number(data, at + _BASE + 5, 3) << 25
     numbers = Numbers(_number(data, at + 9, 3), 1, 24, stream)
     return Content(ROCE, max(left - headers - padding - _CHECK, 0), numbers)
 
 
 def _own(data: bytes, at: int, left: int) -> Content:
-    if len(data) < at + 8 or data[at] >> 4 != 1 or not 8 <= data[at + 3] <= left:
+    if left < 8:
+        return Content(OWN, left, None)
+    _need(data, at + 8)
+    if data[at] >> 4 != 1 or not 8 <= data[at + 3] <= left:
         return Content(OWN, left, None)
     scheme, kind, header = data[at] & 15, data[at + 1], data[at + 3]
     if kind != _DATA:
@@ -122,11 +139,18 @@ def _own(data: bytes, at: int, left: int) -> Content:
     if scheme not in _OWN_NUMBERS:
         return Content(OWN, payload, None)
     place, length, counts_bytes = _OWN_NUMBERS[scheme]
-    if place + length > header or len(data) < at + place + length:
+    if place + length > header:
         return Content(OWN, payload, None)
+    _need(data, at + place + length)
     first = _number(data, at + place, length)
     count = payload if counts_bytes else 1
     return Content(OWN, payload, Numbers(first, count, 8 * length, _number(data, at + 4, 4)))
+
+
+def _need(data: bytes, end: int) -> None:
+    """Raise unless the packet was kept up to this byte."""
+    if len(data) < end:
+        raise CutOffError
 
 
 def _number(data: bytes, at: int, count: int) -> int:
