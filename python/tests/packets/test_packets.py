@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections import Counter
 
 import pytest
 import tshark
+from packet_bytes import classic, datagram, roce
 
 import weftline
 from weftline import _native
@@ -182,6 +184,24 @@ def test_int_records_show_the_queue_that_the_series_has(tmp_path):
     highest = max(int(queue) for row in rows for queue in row[2].split(","))
     assert highest > 5000, "two senders of 10 Gb/s meet"
     assert found.summary["status"] == "done"
+
+
+def test_the_dissector_marks_records_that_later_hops_have_overwritten(tmp_path):
+    tshark.needed()
+    path = tmp_path / "a.pcap"
+
+    def frame(contents: int, hops: int, records: int) -> bytes:
+        head = struct.pack(">BBHHH", 0x10 | contents, 1, 8 + 8 * records, 4791, hops << 12)
+        return datagram(head + bytes(8 * records) + roce(0, 0, 10), 49_201)
+
+    # Five hops; seven over five records; 20; more than 15 over 15.
+    frames = [frame(1, 5, 5), frame(1, 7, 5), frame(9, 7, 5), frame(1, 15, 20), frame(9, 15, 15)]
+    path.write_bytes(classic(list(enumerate(frames))))
+    rows = tshark.fields(path, "weftline.telemetry.hops", "weftline.telemetry.overwritten")
+    assert rows == [("5", "0"), ("7", "1"), ("7", "1"), ("20", "0"), ("15", "1")]
+    text = "\n".join(tshark.run(path, "-V"))
+    for each in ("INT, 7 hops, 5 records, overwritten", "INT, 15 or more hops, 15 records, overwritten"):
+        assert each in text
 
 
 def test_pint_digests_are_as_long_as_the_plan_says(tmp_path):

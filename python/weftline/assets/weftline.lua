@@ -167,6 +167,7 @@ local m = declare(telemetry, {
   { "flag", "int", "INT", 1 },
   { "flag", "pint", "PINT", 2 },
   { "flag", "timestamp", "Timestamp", 4 },
+  { "uint8", "overwritten", "More hops than records", names(0, "no", "yes") },
   { "uint16", "length", "Length" },
   { "uint16", "port", "Port that the rest is for" },
   { "uint8", "hops", "Hops" },
@@ -185,20 +186,23 @@ local m = declare(telemetry, {
   { "uint8", "syndrome", "Syndrome" },
 })
 
-local function int_records(tree, buffer, from, hops, multiple)
-  for hop = 1, hops do
+-- Records are of hops in order, unless later hops have overwritten earlier ones.
+local function int_records(tree, buffer, from, records, multiple, overwritten)
+  for hop = 1, records do
     local record = buffer(from + 8 * (hop - 1), 8)
     local high, low = record(0, 4):uint(), record(4, 4):uint()
     local rate = RATES[bit.rshift(high, 29)] or 0
     local time = bit.band(bit.rshift(high, 5), 0xffffff)
     local sent = bit.bor(bit.lshift(bit.band(high, 31), 15), bit.band(bit.rshift(low, 17), 0x7fff))
     local queue = bit.band(low, 0x1ffff)
-    local branch = tree:add(telemetry, record, "Hop " .. hop)
+    local branch = tree:add(telemetry, record, (overwritten and "Record " or "Hop ") .. hop)
     branch:add(m.rate_gbps, record, rate)
     branch:add(m.time_ns, record, time)
     branch:add(m.sent_bytes, record, UInt64(sent) * UInt64(128 * multiple))
     branch:add(m.queue_bytes, record, UInt64(queue) * UInt64(80 * multiple))
-    branch:append_text(": " .. rate .. " Gb/s, " .. queue * 80 * multiple .. " bytes queued")
+    -- A full field stands for longer queues, too.
+    local minimum = queue == 0x1ffff and "at least " or ""
+    branch:append_text(": " .. rate .. " Gb/s, " .. minimum .. queue * 80 * multiple .. " bytes queued")
   end
 end
 
@@ -238,11 +242,20 @@ function telemetry.dissector(buffer, info, root)
     at = at + 8
   end
   if bit.band(contents, 1) ~= 0 then
-    local hops = bit.rshift(buffer(6, 1):uint(), 4)
+    -- 15 hops stand for more, too.
+    local hops, records = bit.rshift(buffer(6, 1):uint(), 4), math.floor((length - at) / 8)
+    local overwritten = bit.band(contents, 8) ~= 0 or hops > records
+    hops = math.max(hops, records)
+    tree:add(m.overwritten, buffer(0, 1), overwritten and 1 or 0)
     tree:add(m.hops, buffer(6, 1), hops)
     tree:add(m.path, buffer(6, 2), bit.band(buffer(6, 2):uint(), 0xfff))
-    int_records(tree, buffer, at, math.floor((length - at) / 8), unit)
-    tree:append_text(": INT, " .. hops .. " hops")
+    int_records(tree, buffer, at, records, unit, overwritten)
+    if overwritten then
+      local more = hops >= 15 and " or more" or ""
+      tree:append_text(": INT, " .. hops .. more .. " hops, " .. records .. " records, overwritten")
+    else
+      tree:append_text(": INT, " .. hops .. " hops")
+    end
   elseif bit.band(contents, 2) ~= 0 then
     tree:add(m.looped, buffer(6, 1))
     tree:add(m.hops, buffer(7, 1))

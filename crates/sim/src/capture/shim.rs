@@ -1,11 +1,11 @@
 //! The telemetry that RDMA packets carry, between UDP and the rest of the packet.
 //!
 //! ```text
-//!  0      version (4 bits, 1), contents (4 bits: 1 INT, 2 PINT, 4 timestamp)
+//!  0      version (4 bits, 1), contents (4 bits: 1 INT, 2 PINT, 4 timestamp, 8 INT with more hops than records)
 //!  1      INT: in how many 128 B the bytes sent, and in how many 80 B the queue, are counted.  PINT: bytes of the digest
 //!  2, 3   bytes of this header and of all that follows it up to the rest of the packet
 //!  4, 5   the UDP port that the rest is for
-//!  6, 7   INT: hops (4 bits), path id (12 bits).  PINT: bit 15 a loop was found; hops (8 bits)
+//!  6, 7   INT: hops (4 bits, 15 for more), path id (12 bits).  PINT: bit 15 a loop was found; hops (8 bits)
 //!  then   timestamp: 8 bytes, ns
 //!         INT: 8 bytes a hop: rate (3 bits), time in ns (24), bytes sent (20), queue (17)
 //!         PINT: the digest
@@ -31,6 +31,8 @@ const VERSION: u8 = 1;
 const INT: u8 = 1;
 const PINT: u8 = 2;
 const TIMESTAMP: u8 = 4;
+/// Later hops have overwritten the records of earlier ones.
+const OVERWRITTEN: u8 = 8;
 const FIXED: usize = 8;
 /// Of [`IntLayout::sent_unit`].
 const UNIT: u32 = 128;
@@ -61,6 +63,9 @@ pub fn telemetry(packet: &Packet, settings: &Settings, of: &RdmaConfig, places: 
 fn records(shim: &mut Vec<u8>, layout: IntLayout, places: &[IntRecord], path_ids: bool) {
     let Some(view) = IntView::of(places) else { return };
     shim[0] |= INT;
+    if view.hops as usize > view.records.len() {
+        shim[0] |= OVERWRITTEN;
+    }
     shim[1] = (layout.sent_unit / UNIT) as u8;
     let path = if path_ids { view.path_id & 0xfff } else { 0 };
     let head = (view.hops.min(15) as u16) << 12 | path;

@@ -16,6 +16,9 @@ fn hops_and_path_stand_before_the_records() {
     let mut shim = vec![VERSION << 4, 0, 0, 0, 0, 0, 0, 0];
     records(&mut shim, layout, &[head, hop, hop], true);
     assert_eq!(shim[..8], [0x11, 4, 0, 0, 0, 0, 0x21, 0x23]);
+    let mut overwritten = vec![VERSION << 4, 0, 0, 0, 0, 0, 0, 0];
+    records(&mut overwritten, layout, &[IntRecord { time: 20, ..head }, hop, hop], true);
+    assert_eq!((overwritten[0], overwritten[6], overwritten.len()), (0x19, 0xf1, 8 + 16));
     let word: u64 = 2 << 61 | 1 << 37 | 2 << 17 | 3;
     assert_eq!(shim[8..], [word.to_be_bytes(), word.to_be_bytes()].concat());
 }
