@@ -75,14 +75,14 @@ fn records(shim: &mut Vec<u8>, layout: IntLayout, places: &[IntRecord], path_ids
 
 /// A record as 64 bits.
 fn packed(record: &IntRecord) -> u64 {
-    let rate = match record.rate_kbps / 1_000_000 {
-        10 => 1,
-        25 => 2,
-        40 => 3,
-        50 => 4,
-        100 => 5,
-        200 => 6,
-        400 => 7,
+    let rate = match record.rate_kbps {
+        10_000_000 => 1,
+        25_000_000 => 2,
+        40_000_000 => 3,
+        50_000_000 => 4,
+        100_000_000 => 5,
+        200_000_000 => 6,
+        400_000_000 => 7,
         _ => 0,
     };
     let fields = [

@@ -4,8 +4,9 @@ use super::*;
 fn a_record_fills_64_bits_field_after_field() {
     let record = IntRecord { time: 0xab_cdef, sent: 0x1_2345, queue: 0x1_0003, rate_kbps: 100_000_000 };
     assert_eq!(packed(&record), 5 << 61 | 0xab_cdef << 37 | 0x1_2345 << 17 | 0x1_0003);
-    let strange = IntRecord { rate_kbps: 12_345, ..IntRecord::default() };
-    assert_eq!(packed(&strange), 0);
+    for strange in [12_345, 10_900_000, 100_000_001] {
+        assert_eq!(packed(&IntRecord { rate_kbps: strange, ..IntRecord::default() }), 0, "{strange} kb/s");
+    }
 }
 
 #[test]
