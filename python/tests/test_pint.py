@@ -6,6 +6,7 @@ import csv
 import itertools
 import json
 import random
+from pathlib import Path
 
 import pytest
 
@@ -546,3 +547,21 @@ def test_memory_stays_bounded_over_many_flows(here):
     assert found["counts"]["evicted"] > 15_000
     with pytest.raises(InputError, match="memory: expected at least"):
         pint.decode(plan, "digests.csv", memory="1KB")
+
+
+def test_digests_with_the_ids_of_a_gml_file_are_answered_with_the_ids_of_its_switches(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    nodes = "\n".join(f'node [ id {number} label "{name}" ]' for number, name in enumerate("abcd"))
+    edges = "\n".join(f"edge [ source {n} target {(n + 1) % 4} ]" for n in range(4))
+    Path("ring.gml").write_text(f"graph [\n{nodes}\n{edges}\n]\n")
+    query = '[[query]]\nname = "p"\nvalue = "switch-id"\naggregation = "path"\nbits = 8\n'
+    Path("q.toml").write_text(f"bits = 8\nhops = {{ expected = 2, maximal = 4 }}\n{query}")
+    for first, warned in ((0, True), (4, False)):
+        rows = [f"{packet},{hop + 1},{first + hop}" for packet in range(50) for hop in (0, 1)]
+        Path("seen.csv").write_text("\n".join(["packet_id,hop,switch-id", *rows, ""]))
+        assert main(["pint", "encode", "q.toml", "seen.csv", "--out", "d.csv"]) == 0
+        assert main(["pint", "decode", "d.csv", "--plan", "q.toml", "--topology", "ring.gml"]) == 0
+        text = "not the id in the file: 4 a, 5 b, 6 c, 7 d"
+        assert (text in capsys.readouterr().err) is warned

@@ -271,7 +271,7 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
         findings=options.findings,
         show=SHOWN,
     )
-    for warning in [*notes, *found["warnings"]]:
+    for warning in [*notes, *found["warnings"], *_other_ids(options.topology, found)]:
         print(f"warning: {warning}", file=sys.stderr)
     for refused in found["refused"]:
         print(f"warning: not taken: {refused}", file=sys.stderr)
@@ -283,6 +283,20 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
         print(f"error: {options.digests}: no digest of it was taken", file=sys.stderr)
         return WRONG_INPUT
     return DONE
+
+
+def _other_ids(topology: str | None, found: dict[str, Any]) -> list[str]:
+    """Return the ids of a topology's switches if digests contradict it and its file has ids of its own."""
+    formats = (".gml", ".graphml", ".xml")
+    if topology is None or not topology.lower().endswith(formats) or not found["counts"]["inconsistent"]:
+        return []
+    names = sorted(found["names"].items(), key=lambda item: int(item[0]))
+    shown = ", ".join(f"{number} {name}" for number, name in names[:SHOWN])
+    more = f", and {len(names) - SHOWN:,} more (names in --json)" if len(names) > SHOWN else ""
+    return [
+        f"digests contradict {topology}: a switch's id is its node's number in weftline, hosts first, not "
+        f"the id in the file: {shown}{more}"
+    ]
 
 
 def _refused(counts: dict[str, int]) -> int:
