@@ -129,6 +129,8 @@ rules! {
     /// The units of INT grow with the rate of NICs, whatever the packets' size: 2048 B at 400 Gb/s, more than
     /// a packet
     coarse_int: bool = [false, true, false], "no unit is larger than half of a full packet";
+    /// A queue beyond the 17 bits of INT is written modulo 2^17 units
+    wraps_queue: bool = [false, true, false], "it is written as the longest one, 2^17 - 1 units";
     /// HPCC leaves out the time in which no hop's counter has moved by a unit, so that the load of a lone
     /// flow of packets below a unit is taken for that of a full packet each
     skips_idle: bool = [false, true, false], "it counts, with a load of 0";

@@ -223,7 +223,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
         keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
         nic_policy: config.host.nic_policy,
-        int_layout: int_layout(config),
+        int_layout: int_layout(&run, config.slower),
         int_hops,
         path_ids,
         pint,
@@ -234,21 +234,20 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
 }
 
 /// How INT counts: in the units that its readers want.
-fn int_layout(config: &Config) -> IntLayout {
-    let mut controllers = config.transports.iter().filter_map(|transport| transport.facts().controller);
-    match controllers.any(|controller| controller.needs().fine_int) {
-        true => IntLayout {
-            counts_arrivals: config.rules.int_counts_arrivals,
-            time_unit: config.slower,
-            ..IntLayout::FINE
-        },
-        false => {
-            let framings = config.transports.iter().map(|transport| transport.framing(&config.telemetry));
-            let smallest = framings.map(|framing| framing.data_bytes(framing.payload)).min();
-            let packet = smallest.filter(|_| !config.rules.coarse_int);
-            IntLayout::for_nic(nic_rate(&config.topology), config.slower, packet)
+pub(crate) fn int_layout(run: &RunContext, slower: u32) -> IntLayout {
+    let mut controllers = run.transports.iter().filter_map(|transport| transport.facts().controller);
+    let layout = match controllers.any(|controller| controller.needs().fine_int) {
+        true => {
+            IntLayout { counts_arrivals: run.rules.int_counts_arrivals, time_unit: slower, ..IntLayout::FINE }
         }
-    }
+        false => {
+            let framings = run.transports.iter().map(|transport| transport.framing(run.telemetry));
+            let smallest = framings.map(|framing| framing.data_bytes(framing.payload)).min();
+            let packet = smallest.filter(|_| !run.rules.coarse_int);
+            IntLayout::for_nic(nic_rate(run.topology), slower, packet)
+        }
+    };
+    IntLayout { wraps_queue: run.rules.wraps_queue, ..layout }
 }
 
 /// The longest base RTT that any transport reckons with.

@@ -1,6 +1,8 @@
-//! Whether the codes of PINT's queries reach the values that the scenario's network may have.
+//! Whether the codes of PINT's queries, and INT's field for queues, reach the values that the scenario's network may
+//! have.
 
 use super::Scenario;
+use crate::build::int_layout;
 use crate::config::Until;
 use crate::congestion::ControllerConfig;
 use crate::telemetry::TelemetryConfig;
@@ -53,9 +55,13 @@ fn share(load: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
 }
 
-/// A warning for every query whose largest code stands for less than the network may have.
+/// A warning for every query, or field, whose largest code stands for less than the network may have.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let TelemetryConfig::Pint(config) = &scenario.telemetry else { return Vec::new() };
+    let config = match &scenario.telemetry {
+        TelemetryConfig::Pint(config) => config,
+        TelemetryConfig::Int { all, .. } => return short_queues(scenario, *all).into_iter().collect(),
+        TelemetryConfig::None => return Vec::new(),
+    };
     let mut warnings: Vec<String> = short_load(scenario, config).into_iter().collect();
     let Some(plan) = &config.plan else { return warnings };
     let Some(network) = Extremes::of(scenario) else { return warnings };
@@ -94,12 +100,37 @@ fn short_load(scenario: &Scenario, config: &PintConfig) -> Option<String> {
     })
 }
 
+/// INT's field for queues, if it is written and a buffer holds more than it states.
+fn short_queues(scenario: &Scenario, all: bool) -> Option<String> {
+    let mut controllers = scenario.transports.iter().filter_map(|transport| transport.facts().controller);
+    if !all && !controllers.any(|controller| controller.needs().int) {
+        return None;
+    }
+    let layout = int_layout(&scenario.run(), scenario.slower());
+    let reach = Bytes(layout.longest_queue());
+    let network = Extremes::of(scenario)?;
+    let written = match layout.wraps_queue {
+        true => {
+            format!("as the remainder of dividing them by {}", Bytes(reach.0 + u64::from(layout.queue_unit)))
+        }
+        false => format!("as {reach}"),
+    };
+    (network.buffer > reach).then(|| {
+        format!(
+            "telemetry: INT's 17 bits for the queue end at {reach}, but at port {}, whose buffer is {}, more may wait: longer queues are \
+             written {written}",
+            network.port, network.buffer,
+        )
+    })
+}
+
 /// The largest values that switches may report.
 struct Extremes {
-    /// The port that drains its buffer most slowly.
+    /// The port with the largest buffer.
     port: String,
     buffer: Bytes,
-    delay: Time,
+    /// The port that drains its buffer most slowly, its buffer, and how long that takes.
+    slowest: (String, Bytes, Time),
     /// The rate of the fastest port.
     fastest: Rate,
     /// The largest number of a switch.
@@ -126,15 +157,14 @@ impl Extremes {
                 places.map(move |(&(link, _), local)| (node, local, topology.links[link as usize].rate))
             })
             .collect();
-        let slowest = all.iter().map(|&(node, local, rate)| {
-            let bytes = switch.queue_at(node, local).facts().capacity.unwrap_or(shared);
-            (rate.transmission_time(bytes.0), bytes, topology.port_name(node, local))
-        });
-        let (delay, buffer, port) = slowest.max_by_key(|(delay, ..)| *delay)?;
+        let buffer = |node, local| switch.queue_at(node, local).facts().capacity.unwrap_or(shared);
+        let delay = |&(node, local, rate): &(u32, u32, Rate)| rate.transmission_time(buffer(node, local).0);
+        let &(node, local, _) = all.iter().max_by_key(|&&(node, local, _)| buffer(node, local))?;
+        let slowest = all.iter().max_by_key(|port| delay(port))?;
         Some(Extremes {
-            port,
-            buffer,
-            delay,
+            port: topology.port_name(node, local),
+            buffer: buffer(node, local),
+            slowest: (topology.port_name(slowest.0, slowest.1), buffer(slowest.0, slowest.1), delay(slowest)),
             fastest: all.iter().map(|&(_, _, rate)| rate).max()?,
             switch: topology.switches().into_iter().max()?,
             local: topology.switches().into_iter().map(|node| ports[node as usize].len()).max()? - 1,
@@ -148,13 +178,11 @@ impl Extremes {
             Until::FlowsDone { .. } => None,
         };
         let (largest, why) = match query.value {
-            Value::HopLatency => (
-                self.delay.as_ns(),
-                format!(
-                    "at port {}, whose buffer is {}, a packet may wait {}",
-                    self.port, self.buffer, self.delay
-                ),
-            ),
+            Value::HopLatency => {
+                let (port, buffer, delay) = &self.slowest;
+                let why = format!("at port {port}, whose buffer is {buffer}, a packet may wait {delay}");
+                (delay.as_ns(), why)
+            }
             Value::QueueBytes => (
                 self.buffer.0 as f64,
                 format!("at port {}, whose buffer is {}, {} may wait", self.port, self.buffer, self.buffer),

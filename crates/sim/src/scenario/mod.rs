@@ -160,6 +160,11 @@ impl Scenario {
         drops || self.failures.loss.is_some() || !self.failures.events.is_empty()
     }
 
+    /// The factor by which `[scale]` makes time slower.
+    fn slower(&self) -> u32 {
+        u32::try_from(self.scale.applied).unwrap_or(u32::MAX)
+    }
+
     /// What its transports may know about it.
     pub(crate) fn run(&self) -> RunContext<'_> {
         RunContext {
@@ -192,7 +197,7 @@ impl Scenario {
             until: self.until,
             measure: self.measure.clone(),
             rules,
-            slower: u32::try_from(self.scale.applied).unwrap_or(u32::MAX),
+            slower: self.slower(),
             memo: self.memo,
         })
     }

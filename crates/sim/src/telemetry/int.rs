@@ -1,8 +1,8 @@
 //! In-band network telemetry (INT): every switch on the path writes a record into the data packet.
 //!
 //! A record is 64 bits on the wire: rate code, 24 bits of time in ns, 20 bits of bytes sent, 17 bits of queue
-//! length, the last two in units that grow with the NIC's rate. Both counters wrap, and differences undo the
-//! wrap. The rate code is an index into a table of the network's rates; here the record contains the rate
+//! length, the last two in units that grow with the NIC's rate. Time and bytes sent wrap, and differences undo
+//! the wrap; a longer queue than the field holds is written as the largest one. The rate code is an index into a table of the network's rates; here the record contains the rate
 //! itself, in kb/s. A 16-bit hop count follows the records; the 12-bit path id (XOR of the switches' ids)
 //! shares its bits.
 //!
@@ -29,7 +29,8 @@ pub struct IntRecord {
     pub time: u32,
     /// Bytes the port had sent before this packet, in [`IntLayout::sent_unit`], modulo 2^20.
     pub sent: u32,
-    /// Bytes left in the port's queues after this packet, in [`IntLayout::queue_unit`], 17 bits.
+    /// Bytes left in the port's queues after this packet, in [`IntLayout::queue_unit`], 17 bits; the largest
+    /// number stands for all larger ones ([`IntLayout::wraps_queue`]).
     pub queue: u32,
     /// Rate of the port in kb/s.
     pub rate_kbps: u32,
@@ -51,6 +52,10 @@ pub struct IntLayout {
     ///
     /// [`Rules::int_counts_arrivals`]: crate::compat::Rules::int_counts_arrivals
     pub counts_arrivals: bool,
+    /// A queue beyond 17 bits is written modulo 2^17 ([`Rules::wraps_queue`]).
+    ///
+    /// [`Rules::wraps_queue`]: crate::compat::Rules::wraps_queue
+    pub wraps_queue: bool,
 }
 
 impl<'a> IntView<'a> {
@@ -78,8 +83,23 @@ impl IntLayout {
     }
 
     /// The finest units.
-    pub const FINE: IntLayout =
-        IntLayout { sent_unit: 128, queue_unit: 80, time_unit: 1, counts_arrivals: false };
+    pub const FINE: IntLayout = IntLayout {
+        sent_unit: 128,
+        queue_unit: 80,
+        time_unit: 1,
+        counts_arrivals: false,
+        wraps_queue: false,
+    };
+
+    /// The longest queue that a record states; longer ones are written as this, or modulo 2^17 units.
+    pub const fn longest_queue(&self) -> u64 {
+        IntRecord::LONGEST_QUEUE as u64 * self.queue_unit as u64
+    }
+
+    /// The largest number of units that is not lowered to [`IntRecord::LONGEST_QUEUE`].
+    const fn queue_limit(&self) -> u32 {
+        if self.wraps_queue { u32::MAX } else { IntRecord::LONGEST_QUEUE }
+    }
 }
 
 impl IntRecord {
@@ -100,6 +120,8 @@ impl IntRecord {
     pub const TIME_BITS: u32 = 24;
     pub const SENT_BITS: u32 = 20;
     pub const QUEUE_BITS: u32 = 17;
+    /// In [`IntLayout::queue_unit`].
+    pub const LONGEST_QUEUE: u32 = (1 << Self::QUEUE_BITS) - 1;
     /// Bytes of a record on the wire, and of the counter after the records.
     pub const WIRE_BYTES: u32 = 8;
     pub const COUNT_BYTES: u32 = 2;
@@ -109,10 +131,11 @@ impl IntRecord {
     pub fn of(ns: u64, sent: u64, queue: u64, rate_kbps: u32, layout: IntLayout) -> IntRecord {
         let field =
             |value: u64, unit: u32, bits: u32| ((value / u64::from(unit.max(1))) & ((1 << bits) - 1)) as u32;
+        let waiting = (queue / u64::from(layout.queue_unit.max(1))).min(layout.queue_limit().into());
         IntRecord {
             time: field(ns, layout.time_unit, Self::TIME_BITS),
             sent: field(sent, layout.sent_unit, Self::SENT_BITS),
-            queue: field(queue, layout.queue_unit, Self::QUEUE_BITS),
+            queue: waiting as u32 & Self::LONGEST_QUEUE,
             rate_kbps,
         }
     }
@@ -175,6 +198,7 @@ pub struct IntWriter {
     /// 2^64 over the unit of queue lengths, rounded up: multiplying by it and taking the high half divides
     /// 32-bit numbers exactly.
     queue_reciprocal: u64,
+    queue_limit: u32,
 }
 
 impl IntWriter {
@@ -186,6 +210,7 @@ impl IntWriter {
             layout,
             sent_shift: (unit.is_power_of_two() && !layout.counts_arrivals).then(|| unit.trailing_zeros()),
             queue_reciprocal: (u64::MAX / u64::from(layout.queue_unit.max(1))).saturating_add(1),
+            queue_limit: layout.queue_limit(),
         }
     }
 
@@ -206,7 +231,6 @@ impl IntWriter {
     pub fn push(&self, carried: &mut [IntRecord], switch: u16, hop: HopState) {
         const TIME: u64 = (1 << IntRecord::TIME_BITS) - 1;
         const SENT: u64 = (1 << IntRecord::SENT_BITS) - 1;
-        const QUEUE: u32 = (1 << IntRecord::QUEUE_BITS) - 1;
         let time = self.time_of(hop.now);
         let Some((head, records)) = carried.split_first_mut() else { return };
         let hops = head.time as usize;
@@ -221,11 +245,12 @@ impl IntWriter {
             }
             None => hop.bytes_sent / u64::from(self.layout.sent_unit),
         };
-        let queue = (u128::from(hop.queue_bytes as u32) * u128::from(self.queue_reciprocal)) >> 64;
+        let waiting = hop.queue_bytes.min(u32::MAX.into());
+        let queue = ((u128::from(waiting) * u128::from(self.queue_reciprocal)) >> 64) as u32;
         records[place] = IntRecord {
             time: (time & TIME) as u32,
             sent: (sent & SENT) as u32,
-            queue: queue as u32 & QUEUE,
+            queue: queue.min(self.queue_limit) & IntRecord::LONGEST_QUEUE,
             rate_kbps: hop.rate_kbps,
         };
     }
@@ -303,6 +328,28 @@ mod tests {
         assert_eq!(units, [128, 512, 512, 512, 512]);
         assert_eq!((unit(100, Some(346)), unit(100, Some(100)), unit(400, Some(4_138))), (128, 128, 2_048));
         assert_eq!(unit(400, None), 2_048);
+    }
+
+    #[test]
+    fn a_queue_beyond_the_field_is_the_longest_one_and_wraps_only_where_a_simulator_is_repeated() {
+        let fine = IntLayout::FINE;
+        assert_eq!(fine.longest_queue(), 10_485_680);
+        for (wraps_queue, expected) in [(false, [0x1_ffff, 0x1_ffff, 0x1_ffff]), (true, [0x1_ffff, 0, 1_250])]
+        {
+            let layout = IntLayout { wraps_queue, ..fine };
+            let writer = IntWriter::new(3, layout);
+            let mut carried = [IntRecord::default(); places_of(3)];
+            let queues = [10_485_680, 10_485_760, 10_585_760];
+            for queue_bytes in queues {
+                let now = crate::units::Time::ZERO;
+                let hop = HopState { now, bytes_sent: 0, queue_bytes, rate_kbps: 7, size: 1 };
+                writer.push(&mut carried, 1, hop);
+            }
+            let written = writer.view(&carried).unwrap().records;
+            assert_eq!([written[0].queue, written[1].queue, written[2].queue], expected);
+            let made = queues.map(|queue| IntRecord::of(0, 0, queue, 7, layout).queue);
+            assert_eq!(made, expected);
+        }
     }
 
     #[test]

@@ -105,3 +105,20 @@ fn sums_are_held_against_all_hops_and_times_against_the_end_of_the_run() {
     assert!(found[0].contains("end at 1048.575us, but the run ends at 2ms"), "{found:?}");
     assert!(found[1].contains("a port of 100Gbps may send 25MB until 2ms"), "{found:?}");
 }
+
+#[test]
+fn queues_beyond_the_field_of_int_are_warned_of_where_it_is_written() {
+    let found = |more: &str| {
+        let star = STAR.replace("hosts = 4", "hosts = 4\nhost_link = { rate = \"25Gbps\", delay = \"1us\" }");
+        load(&format!("{star}{more}")).warnings
+    };
+    let expected = "telemetry: INT's 17 bits for the queue end at 10485.68KB, but at port s0.p3, whose buffer is 32MiB, more may wait: \
+                    longer queues are written as 10485.68KB";
+    assert_eq!(found(""), [expected]);
+    let repeated = found("[compat]\nlike = \"hpcc-ns3\"\n");
+    assert!(repeated[0].ends_with("written as the remainder of dividing them by 10MiB"), "{repeated:?}");
+    for fits in ["[switch]\nbuffer = \"10MB\"\n", "[transport]\nkind = \"tcp\"\n"] {
+        assert_eq!(found(fits), [""; 0], "{fits}");
+    }
+    assert_eq!(load(STAR).warnings, [""; 0]);
+}
