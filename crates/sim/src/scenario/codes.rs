@@ -81,8 +81,8 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
 /// The built-in query, if its codes end below a common load.
 fn short_load(scenario: &Scenario, config: &PintConfig) -> Option<String> {
     let largest = config.load.as_ref().filter(|_| config.plan.is_none())?.largest();
-    let most_steered = steered(&scenario.transports).max_by(|a, b| a.1.total_cmp(&b.1));
-    let consequence = match most_steered {
+    let strictest = steered(&scenario.transports).max_by(|a, b| a.1.total_cmp(&b.1));
+    let consequence = match strictest {
         Some((controller, eta)) => {
             let cut = (1.0 - eta / largest) * 100.0;
             format!("senders of \"{controller}\" lower their rate by at most {cut:.0} % per round trip")
