@@ -5,6 +5,7 @@ use crate::common::{Kept, flow, link, link_between, load, node_named, normal, rd
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use weftline_sim::config::{Change, Config, Failure, QueueConfig, TransportConfig};
+use weftline_sim::congestion::KINDS;
 use weftline_sim::measure::StepRecord;
 use weftline_sim::net::trace::Passed;
 use weftline_sim::packet::PacketKind;
@@ -128,6 +129,43 @@ fn a_lone_flow_took_what_it_takes() {
     assert_eq!(of(account, Cause::Transmission), Time(expected));
     assert_eq!(account.worst_queue(), None);
     assert_eq!(account.path.len(), 4);
+}
+
+/// A window that lets the next packet go while the NIC still sends the one before costs no time, nor does one
+/// that opens before pacing lets the next packet go.
+#[test]
+fn what_a_lone_flow_waits_for_at_its_sender_is_its_nic_or_pacing() {
+    let link = "{ rate = \"100Gbps\", delay = \"1us\" }";
+    let star = format!("kind = \"star\"\nhosts = 2\nhost_link = {link}");
+    let fabric = format!(
+        "kind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 1\nhost_link = {link}\nfabric_link = {link}"
+    );
+    let mut at_ideal = 0;
+    let cases =
+        [&star, &fabric].into_iter().flat_map(|topology| KINDS.iter().map(move |kind| (topology, kind.0)));
+    for (topology, kind, mtu) in
+        cases.flat_map(|(topology, kind)| ["1KB", "4KB", "8KB"].map(|mtu| (topology, kind, mtu)))
+    {
+        let text = format!(
+            "[topology]\n{topology}\n[transport]\nmtu = \"{mtu}\"\ncontroller = {{ kind = \"{kind}\" }}\n\
+             [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 1, size = \"480KB\" }}]\n"
+        );
+        let config = load(&text, &[]).expect("a scenario").config().expect("a configuration");
+        let (kept, _) = crate::common::run_in(1, config.clone());
+        let account = accounts(config, |_| true).remove(0);
+        assert!(account.adds_up());
+        let (took, ideal) = ((account.flow.finish - account.flow.start).0, kept.flows[0].ideal.0);
+        let case = format!("{topology} {kind} {mtu}: {took} of {ideal} ps: {:?}", account.by_cause());
+        if took <= ideal + ideal / 10_000 {
+            at_ideal += 1;
+            assert_eq!(causes(&account), [Cause::Transmission, Cause::Propagation], "{case}");
+        } else {
+            assert!(of(&account, Cause::Pacing) > Time::ZERO, "{case}");
+            // Windows that shrink hold the sender for the first round trips.
+            assert!(of(&account, Cause::Window).0 < took / 2, "{case}");
+        }
+    }
+    assert!(at_ideal >= 30, "{at_ideal}");
 }
 
 #[test]

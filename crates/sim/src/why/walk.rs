@@ -406,10 +406,39 @@ impl Walk<'_> {
                 let ready = from.clamp(since, at);
                 self.wait(&any, ready, None, Cause::Transport);
                 self.wait_for(&any, since, Cause::Pacing);
-                self.changed(since, baseline)
+                match self.still_sent(any.link, since, ready > since) {
+                    Some(last) => self.after(last),
+                    None => self.changed(since, baseline),
+                }
             }
             hold => self.triggered(at, since, hold, packet, baseline),
         }
+    }
+
+    /// The flow's packet because of which the next one could not have left at `at`, whatever came then: its NIC
+    /// was sending it until then or longer, or, if it `paces`, pacing counts from it. Packets that are sent
+    /// again wait for what reported the loss.
+    fn still_sent(&self, link: u32, at: Time, paces: bool) -> Option<Passed> {
+        let next = self.launches.partition_point(|one| one.time < at);
+        if self.launches.get(next).is_some_and(|packet| self.is_again(packet)) {
+            return None;
+        }
+        let is_data = |one: &&Passed| one.link == link && one.kind == PacketKind::Data;
+        let last = *self.launches[..next].iter().rev().find(is_data)?;
+        // Without a window pacing goes on from what it was before.
+        let paces = paces && matches!(self.hold_before(at), Some(Hold::Window | Hold::Receiver));
+        (paces || last.until >= at).then_some(last)
+    }
+
+    /// The next packet left as soon as the NIC and pacing let it after `last`.
+    fn after(&mut self, last: Passed) -> Next {
+        self.wait_for(&last, last.time, Cause::Pacing);
+        Next::Left(last)
+    }
+
+    fn hold_before(&self, at: Time) -> Option<Hold> {
+        let known = self.holds.partition_point(|&(time, _)| time < at);
+        known.checked_sub(1).and_then(|last| self.holds[last].1)
     }
 
     /// Something of the sender changed at this time: a packet left, or came.
@@ -420,8 +449,7 @@ impl Walk<'_> {
         if let Some(packet) = self.launch_at(at) {
             return Next::Left(packet);
         }
-        let known = self.holds.partition_point(|&(time, _)| time < at);
-        let before = known.checked_sub(1).and_then(|last| self.holds[last].1);
+        let before = self.hold_before(at);
         // An acknowledgement may change the pacing of a packet that waits for it: it continues to wait.
         if matches!(before, Some(Hold::Free { .. })) {
             return Next::Sender(at);
@@ -444,6 +472,9 @@ impl Walk<'_> {
     ) -> Next {
         let again = packet.is_some_and(|packet| self.is_again(&packet));
         let cause = if again { Cause::Retransmission } else { cause_of(hold) };
+        if let Some(last) = packet.and_then(|packet| self.still_sent(packet.link, at, false)) {
+            return self.after(last);
+        }
         if let Some(news) = self.arrival(self.src, at, true) {
             *baseline = Some(cause);
             return self.journey(news, *baseline, false);
