@@ -59,6 +59,40 @@ def test_one_flow_as_text_and_the_links_of_a_run(run, capsys):
     assert "links that the 4 flows of the largest slowdown waited for" in text and "s0->host0" in text
 
 
+SLOW = """
+seed = 3
+[topology]
+kind = "star"
+hosts = 3
+host_link = { rate = "100Gbps", delay = "1us" }
+[transport]
+controller = { kind = "none" }
+[[workload]]
+kind = "flows"
+flows = [{ src = 1, dst = 0, size = "1MB" }]
+[[failures.event]]
+"""
+
+
+def why_text(tmp_path, capsys, event, *options):
+    (tmp_path / "slow.toml").write_text(SLOW + event)
+    folder = str(tmp_path / "run")
+    assert main(["run", str(tmp_path / "slow.toml"), "--out", folder, "--quiet", "--force"]) == 0
+    capsys.readouterr()
+    assert main(["why", folder, *options]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_links_are_named_for_own_queues_and_for_lost_packets(tmp_path, capsys):
+    slow = 'at = "0us"\nlink = ["host0", "s0"]\nchange = "rate"\nrate = "10Gbps"\n'
+    assert "s0->host0 own queue 1 flow" in why_text(tmp_path, capsys, slow)
+    down = 'at = "20us"\nlink = ["host0", "s0"]\nlasts = "100us"\n'
+    text = why_text(tmp_path, capsys, down)
+    assert "Not at a link: timeout" in text and "Packets were lost at: s0->host0 (" in text
+    text = why_text(tmp_path, capsys, down, "--flow", "0")
+    assert "– timeout" in text and "Packets were lost at: s0->host0 (" in text
+
+
 def test_a_page_shows_the_chain(run, tmp_path, capsys):
     page = tmp_path / "why.html"
     assert main(["why", str(run), "--flow", "2", "--out", str(page)]) == 0

@@ -13,7 +13,7 @@ use weftline_sim::scenario::Scenario;
 use weftline_sim::topology::Topology;
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
 use weftline_sim::why::{
-    Account, Breadth, Cause, Findings, Interval, Traced, accounts, alone, breadth, fitting, limits, trace,
+    Account, Breadth, Findings, Interval, Place, Traced, accounts, alone, breadth, fitting, limits, trace,
 };
 use weftline_sim::{Execution, RunError, Simulation};
 
@@ -165,7 +165,11 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
     let mut reports: Vec<Value> = traced.iter().enumerate().map(report).collect();
     let links: Vec<Value> = limits(&found_accounts)
         .iter()
-        .map(|one| json!({"link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0}))
+        .map(|one| {
+            json!({
+                "link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0, "cause": one.cause.name(),
+            })
+        })
         .collect();
     let mut answer = json!({"fingerprint": fingerprint, "links": links});
     if let Some((step, legs)) = step.zip(legs) {
@@ -460,6 +464,7 @@ impl Names<'_> {
             "path": [],
             "causes": [{"cause": "message", "ps": time}],
             "waits": [],
+            "lost": [],
             "worst_queue": null,
         });
         let Some(account) = account else { return report };
@@ -468,12 +473,22 @@ impl Names<'_> {
             .iter()
             .map(|(cause, time)| json!({"cause": cause.name(), "ps": time.0}))
             .collect();
-        let waits: Vec<Value> = account
-            .by_link()
-            .iter()
-            .filter(|((_, cause), _)| !matches!(cause, Cause::Transmission | Cause::Propagation))
-            .map(|((link, cause), time)| json!({"link": self.link(*link), "cause": cause.name(), "ps": time.0}))
+        let at_links = account.by_link().into_iter().filter(|((_, cause), _)| cause.is_at_link());
+        let at_links = at_links.map(|((link, cause), time)| (Some(self.link(link)), cause, time));
+        let at_ends = account.by_cause().into_iter().filter(|(cause, _)| cause.is_at_end());
+        let at_ends = at_ends.map(|(cause, time)| (None, cause, time));
+        let waits: Vec<Value> = at_links
+            .chain(at_ends)
+            .map(|(link, cause, time)| json!({"link": link, "cause": cause.name(), "ps": time.0}))
             .collect();
+        let lost = |(place, packets): (&Place, &usize)| {
+            let place = match *place {
+                Place::Link(link) => self.link(link),
+                Place::Node(node) => self.node(node).to_string(),
+            };
+            json!({"at": place, "packets": packets})
+        };
+        report["lost"] = account.lost.iter().map(lost).collect();
         let worst = account.worst_queue().map(|(link, time)| {
             let shared: Vec<Value> =
                 account.shared(link).iter().map(|(flow, time)| json!({"flow": flow, "ps": time.0})).collect();

@@ -16,7 +16,7 @@ use weftline_sim::topology::star::Star;
 use weftline_sim::transport::DECLARED;
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::why::steps::{Leg, Operation, What, chain};
-use weftline_sim::why::{self, Account, Cause, Traced};
+use weftline_sim::why::{self, Account, Cause, LinkShare, Place, Traced};
 use weftline_sim::{Execution, Simulation};
 
 fn folder() -> PathBuf {
@@ -217,7 +217,53 @@ fn of_two_flows_through_one_link_one_waits_for_the_other() {
     assert_eq!(waited, packet_time(&findings));
     assert_eq!(accounts[1].shared(link), [(0, waited)]);
     let limits = why::limits(&accounts);
-    assert_eq!((limits[0].link, limits[0].flows, limits[0].waited), (link, 1, waited));
+    assert_eq!(limits, [LinkShare { link, flows: 1, waited, cause: Cause::OthersQueue }]);
+}
+
+/// A link between two nodes, in this direction.
+fn link_from(config: &Config, findings: &why::Findings, from: &str, to: &str) -> u32 {
+    let [from, to] = [from, to].map(|name| node_named(&config.topology, name));
+    findings.links.iter().position(|link| (link.0, link.1) == (from, to)).expect("a link") as u32
+}
+
+#[test]
+fn links_are_named_for_all_that_waits_at_them() {
+    // A lone flow to a host whose link has a tenth of the rate, and one that shares the NIC with it.
+    let flows = vec![flow(1, 0, 1_000_000, Time::ZERO), flow(1, 2, 1_000_000, Time::ZERO)];
+    for flows in [flows[..1].to_vec(), flows] {
+        let mut config = normal("none", star(3), flows);
+        let topology = &config.topology;
+        let slow = link_between(topology, topology.hosts()[0], node_named(topology, "s0"));
+        let change = Change::LinkRate(slow, Rate::from_gbps(10));
+        config.failures.events = vec![Failure { at: Time::ZERO, change }];
+        let (accounts, findings) = accounts_with(config.clone(), |_| true);
+        let limits = why::limits(&accounts);
+        let link = link_from(&config, &findings, "s0", "host0");
+        assert_eq!((limits[0].link, limits[0].flows, limits[0].cause), (link, 1, Cause::OwnQueue));
+        let waited = limits.iter().map(|one| one.waited.0).sum::<u64>();
+        let parts = accounts.iter().flat_map(|one| &one.intervals).filter(|part| part.cause.is_at_link());
+        assert_eq!(waited, parts.map(|part| part.to.0 - part.from.0).sum::<u64>());
+        assert_eq!(limits.iter().map(|one| one.flows).sum::<usize>(), accounts.len());
+    }
+}
+
+#[test]
+fn the_link_whose_queue_dropped_packets_is_named() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 9\n[switch]\nbuffer = \"100KB\"\npfc.enabled = false\n\
+                [[workload]]\nkind = \"incast\"\nsenders = 8\nreceiver = 0\nsize = \"100KB\"\n";
+    let config = load(text, &[]).expect("a scenario").config().expect("a configuration");
+    let (_, outcome) = crate::common::run_in(1, config.clone());
+    let (accounts, findings) = accounts_with(config.clone(), |_| true);
+    let place = Place::Link(link_from(&config, &findings, "s0", "host0"));
+    let lost = accounts.iter().flat_map(|one| &one.lost);
+    assert!(lost.clone().all(|(&at, _)| at == place));
+    let (lost, drops) = (
+        lost.map(|(_, &packets)| packets as u64).sum::<u64>(),
+        outcome.ports.iter().map(|one| one.2.packets_dropped).sum::<u64>(),
+    );
+    assert!(lost > 0 && lost <= drops, "{lost} of {drops}");
+    let late = |one: &Account| of(one, Cause::Retransmission) + of(one, Cause::Timeout) > Time::ZERO;
+    assert!(accounts.iter().all(|one| late(one) != one.lost.is_empty()));
 }
 
 #[test]
@@ -257,8 +303,11 @@ fn a_lost_packet_waits_for_the_timeout() {
     let dead = link_between(topology, topology.hosts()[1], node_named(topology, "s0"));
     let change = |ns: u64, change: Change| Failure { at: Time::from_ns(ns), change };
     config.failures.events = vec![change(1500, Change::LinkDown(dead)), change(9000, Change::LinkUp(dead))];
-    let (accounts, findings) = accounts_with(config, |_| true);
+    let (accounts, findings) = accounts_with(config.clone(), |_| true);
     assert_eq!(of(&accounts[0], Cause::Timeout), Time::from_us(500) - packet_time(&findings));
+    let place = Place::Link(link_from(&config, &findings, "s0", "host1"));
+    assert_eq!(accounts[0].lost, BTreeMap::from([(place, 1)]));
+    assert_eq!(why::limits(&accounts), []);
 }
 
 #[test]
@@ -296,6 +345,7 @@ fn a_pause_is_not_a_queue() {
         accounts[0].by_cause()
     );
     assert!(accounts.iter().all(|account| of(account, Cause::Timeout) == Time::ZERO));
+    assert!(why::limits(&accounts).iter().any(|one| one.cause == Cause::Pause));
 }
 
 /// A step and its chain.

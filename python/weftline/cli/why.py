@@ -24,6 +24,8 @@ SLOWEST = -1
 """Instead of the number of a step: the one that took longest."""
 SAMPLE = 20
 """How many of the slowest flows say which link limits a run."""
+AT_END = "–"
+"""In place of the link of what is not at a link: pacing, windows, timers and the like."""
 
 
 def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
@@ -229,7 +231,8 @@ def flow_tables(flow: dict[str, Any]) -> list[Table]:
         return [causes]
     waits = Table(["at the link", "waited for", "time"], left=2)
     for part in sorted(flow["waits"], key=lambda part: -part["ps"]):
-        waits.rows.append([part["link"], part["cause"], _ps(part["ps"])])
+        waits.rows.append([part["link"] or AT_END, part["cause"], _ps(part["ps"])])
+    waits.note = _lost_text([flow])
     return [causes, waits]
 
 
@@ -322,7 +325,7 @@ def _chain_table(answer: dict[str, Any]) -> Table:
                 _ps(part["ps"]),
                 _ps_or_none(ideal),
                 f"{worst['cause']} {_ps(worst['ps'])}" if worst else "–",
-                worst["link"] if worst else "–",
+                worst["link"] or AT_END if worst else "–",
             ]
         )
     left = len(chain.rows) - MAX_CHAIN
@@ -391,16 +394,40 @@ def links_text(answer: dict[str, Any]) -> str:
     links = answer["links"]
     count = len(answer["flows"])
     which = "messages of the chain" if "step" in answer else "slowest flows"
+    notes = [_ends_text(answer["flows"]), _lost_text(answer["flows"])]
     if not links:
-        return f"none of the {count} {which} waited for another on its critical chain"
+        none = f"none of the {count} {which} waited for a link on its critical chain"
+        return "\n".join([none, *(wrapped(note) for note in notes if note)])
     title = "messages of the chain" if "step" in answer else "flows of the largest slowdown"
     table = Table(
-        ["link", "worst queue of", "waited there"], title=f"links that the {count} {title} waited for"
+        ["link", "waited most for", "longest wait of", "waited there"],
+        title=f"links that the {count} {title} waited for",
+        left=2,
     )
     for link in links[:SHOWN]:
-        table.rows.append(
-            [link["link"], f"{link['flows']} flow{'s' * (link['flows'] != 1)}", _ps(link["waited_ps"])]
-        )
+        longest = f"{link['flows']} flow{'s' * (link['flows'] != 1)}"
+        table.rows.append([link["link"], link["cause"], longest, _ps(link["waited_ps"])])
     left = len(links) - SHOWN
-    table.note = f"and {left} more links" if left > 0 else ""
+    more = f"And {left} more link{'s' * (left != 1)}." if left > 0 else ""
+    table.note = " ".join(note for note in [more, *notes] if note)
     return table.text()
+
+
+def _ends_text(flows: Sequence[dict[str, Any]]) -> str:
+    """Return what flows waited for that is not at a link."""
+    sums: dict[str, int] = {}
+    for part in (part for flow in flows for part in flow["waits"] if part["link"] is None):
+        sums[part["cause"]] = sums.get(part["cause"], 0) + part["ps"]
+    named = [f"{cause} {_ps(time)}" for cause, time in sorted(sums.items(), key=lambda one: -one[1])]
+    return f"Not at a link: {', '.join(named)}." if named else ""
+
+
+def _lost_text(flows: Sequence[dict[str, Any]]) -> str:
+    """Return where flows lost packets, if it took time to send packets again."""
+    sums: dict[str, int] = {}
+    for part in (part for flow in flows for part in flow["lost"]):
+        sums[part["at"]] = sums.get(part["at"], 0) + part["packets"]
+    ordered = sorted(sums.items(), key=lambda one: -one[1])
+    named = [f"{place} ({packets:,})" for place, packets in ordered[:SHOWN]]
+    more = f", and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
+    return f"Packets were lost at: {', '.join(named)}{more}." if named else ""

@@ -1,8 +1,9 @@
 //! Links: when they were down, and which of them flows waited for.
 
-use super::Account;
+use super::{Account, Cause};
 use crate::config::{Change, Config};
 use crate::units::Time;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The times at which each link of the topology was down: (its two ends by node, from, to).
@@ -42,26 +43,36 @@ pub fn down_times(config: &Config) -> Vec<([u32; 2], Time, Time)> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LinkShare {
     pub link: u32,
-    /// Flows whose worst queue it was.
+    /// Flows that waited longer here than at any other link.
     pub flows: usize,
-    /// How long all of them waited there for others.
+    /// How long all of them waited here, and for what most.
     pub waited: Time,
+    pub cause: Cause,
 }
 
-/// Links by the time that flows waited there for others, longest first.
+/// Links by the time that flows waited there, longest first.
 pub fn limits(accounts: &[Account]) -> Vec<LinkShare> {
-    let mut links: BTreeMap<u32, LinkShare> = BTreeMap::new();
+    let mut waits: BTreeMap<u32, BTreeMap<Cause, Time>> = BTreeMap::new();
+    let mut longest: BTreeMap<u32, usize> = BTreeMap::new();
+    let sum = |causes: &BTreeMap<Cause, Time>| Time(causes.values().map(|time| time.0).sum());
     for account in accounts {
-        for part in account.intervals.iter().filter(|part| part.other.is_some()) {
-            let Some(link) = part.link else { continue };
-            let share = links.entry(link).or_insert(LinkShare { link, flows: 0, waited: Time::ZERO });
-            share.waited += part.to - part.from;
+        let mut own: BTreeMap<u32, BTreeMap<Cause, Time>> = BTreeMap::new();
+        for ((link, cause), time) in
+            account.by_link().into_iter().filter(|((_, cause), _)| cause.is_at_link())
+        {
+            own.entry(link).or_default().insert(cause, time);
+            *waits.entry(link).or_default().entry(cause).or_default() += time;
         }
-        if let Some((link, _)) = account.worst_queue() {
-            links.entry(link).and_modify(|share| share.flows += 1);
+        if let Some((&link, _)) = own.iter().max_by_key(|(link, causes)| (sum(causes), Reverse(**link))) {
+            *longest.entry(link).or_default() += 1;
         }
     }
-    let mut shares: Vec<_> = links.into_values().collect();
-    shares.sort_by_key(|share| (std::cmp::Reverse(share.waited), share.link));
+    let share = |(link, causes): (&u32, &BTreeMap<Cause, Time>)| {
+        let (&cause, _) = causes.iter().max_by_key(|(cause, time)| (**time, Reverse(**cause)))?;
+        let flows = longest.get(link).copied().unwrap_or_default();
+        Some(LinkShare { link: *link, flows, waited: sum(causes), cause })
+    };
+    let mut shares: Vec<_> = waits.iter().filter_map(share).collect();
+    shares.sort_by_key(|share| (Reverse(share.waited), share.link));
     shares
 }

@@ -108,6 +108,23 @@ impl Cause {
             Cause::Transport => "transport",
         }
     }
+
+    /// Packets waited for a link. What is neither this nor motion was spent at an end of the flow.
+    pub fn is_at_link(self) -> bool {
+        match self {
+            Cause::OwnQueue | Cause::OthersQueue | Cause::Priority | Cause::Pause => true,
+            Cause::Failure | Cause::Discipline | Cause::Nic => true,
+            Cause::Transmission | Cause::Propagation | Cause::Pacing | Cause::Window | Cause::Opening => {
+                false
+            }
+            Cause::Receiver | Cause::Retransmission | Cause::Timeout | Cause::Transport => false,
+        }
+    }
+
+    /// Time in which the flow waited for something that is not at a link.
+    pub fn is_at_end(self) -> bool {
+        !self.is_at_link() && !matches!(self, Cause::Transmission | Cause::Propagation)
+    }
 }
 
 /// A part of a flow's completion time.
@@ -130,6 +147,15 @@ pub struct Account {
     pub intervals: Vec<Interval>,
     /// Links that its last packet crossed, in order.
     pub path: Vec<u32>,
+    /// Where packets were lost, and how many, if it took time to send packets again.
+    pub lost: BTreeMap<Place, usize>,
+}
+
+/// Where a packet was lost: on a link or in its queue, or in a node from which several links lead on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    Link(u32),
+    Node(u32),
 }
 
 impl Account {
@@ -153,7 +179,7 @@ impl Account {
         sums
     }
 
-    /// Waiting time by link and cause.
+    /// Time by link and cause.
     pub fn by_link(&self) -> BTreeMap<(u32, Cause), Time> {
         let mut sums = BTreeMap::new();
         for part in &self.intervals {

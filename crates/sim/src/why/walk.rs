@@ -1,12 +1,12 @@
 //! The critical chain of a flow, followed back from its end to its start.
 
-use super::{Account, Cause, Findings, Interval, Traced};
+use super::{Account, Cause, Findings, Interval, Place, Traced};
 use crate::net::trace::Passed;
 use crate::packet::PacketKind;
 use crate::transport::Hold;
 use crate::units::Time;
 use crate::workload::FlowId;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 /// What passed, by link, and when links were paused.
@@ -137,7 +137,50 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
     walk.follow();
     let Walk { mut intervals, path, .. } = walk;
     intervals.reverse();
-    Account { flow: *flow, intervals, path }
+    let repeats = |part: &Interval| matches!(part.cause, Cause::Retransmission | Cause::Timeout);
+    let lost =
+        if intervals.iter().any(repeats) { lost(flow, &own, findings, index) } else { BTreeMap::new() };
+    Account { flow: *flow, intervals, path, lost }
+}
+
+/// Where packets of a flow, of `own`, were lost while it lasted: on links, and data in queues of switches, which
+/// came there, did not leave, and were sent again.
+fn lost(flow: &Traced, own: &[Passed], findings: &Findings, index: &Index) -> BTreeMap<Place, usize> {
+    let (links, passed) = (&findings.links, &findings.trace.passed);
+    let is_host = |node: u32| findings.host_node.binary_search(&node).is_ok();
+    let data = || own.iter().filter(|one| one.kind == PacketKind::Data);
+    let (mut last_sent, mut ways): (HashMap<_, Time>, HashMap<_, BTreeSet<u32>>) = Default::default();
+    for one in data() {
+        let from = links[one.link as usize].0;
+        if is_host(from) {
+            last_sent.insert((one.flow, one.sender, one.seq), one.time);
+        }
+        ways.entry((from, one.dst)).or_default().insert(one.link);
+    }
+    let mut lost = BTreeMap::new();
+    for one in own.iter().filter(|one| (flow.start..=flow.finish).contains(&one.at)) {
+        let node = links[one.link as usize].1;
+        let place = if index.lost.contains(&(one.at, one.id)) {
+            Place::Link(one.link)
+        } else if one.kind == PacketKind::Data && !is_host(node) {
+            let hops = index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
+            let next = hops.get(hops.partition_point(|&number| passed[number as usize].time < one.at));
+            let next = next.map(|&number| passed[number as usize]);
+            let left = next.is_some_and(|next| next.flow == one.flow && links[next.link as usize].0 == node);
+            let again = last_sent.get(&(one.flow, one.sender, one.seq)).is_some_and(|&time| time > one.at);
+            if left || !again {
+                continue;
+            }
+            match ways.get(&(node, one.dst)).map(|ways| ways.iter().collect::<Vec<_>>()).as_deref() {
+                Some(&[&link]) => Place::Link(link),
+                _ => Place::Node(node),
+            }
+        } else {
+            continue;
+        };
+        *lost.entry(place).or_default() += 1;
+    }
+    lost
 }
 
 impl Walk<'_> {
