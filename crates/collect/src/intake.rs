@@ -41,6 +41,10 @@ pub enum HopKey {
 pub struct HopState {
     pub latency: Histogram,
     pub queue: Histogram,
+    /// Queues that filled their field, so that they may have been longer.
+    // Checkpoints of earlier versions lack it.
+    #[serde(default)]
+    pub queue_minima: u64,
     /// Packets that reports say were dropped here.
     pub drops: u64,
 }
@@ -461,8 +465,13 @@ impl Intake {
     fn shim(&mut self, shim: &Shim) {
         if let Some(hpcc) = &shim.hpcc {
             self.counts.hpcc += 1;
+            self.counts.incomplete_stacks += u64::from(hpcc.overwritten);
             for (position, record) in (1..).zip(hpcc.records()) {
-                self.measured(HopKey::Position(position), None, Some(record.queue_bytes));
+                let key = HopKey::Position(position);
+                self.measured(key, None, Some(record.queue_bytes));
+                if let Some(hop) = self.hops.get_mut(&key) {
+                    hop.queue_minima += u64::from(record.queue_is_minimum);
+                }
             }
         }
         self.counts.pint_digests += u64::from(shim.pint.is_some());

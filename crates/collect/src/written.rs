@@ -139,6 +139,7 @@ pub fn hop_rows(hops: &BTreeMap<HopKey, HopState>) -> Vec<Value> {
         let mut row = json!({"node": node, "position": position, "drops": hop.drops});
         put(&mut row, "latency", &hop.latency);
         put(&mut row, "queue", &hop.queue);
+        row["queue_minima"] = json!(hop.queue_minima);
         row
     };
     hops.iter().map(row).collect()

@@ -313,7 +313,11 @@ def _paths(rows: list[dict[str, Any]], several: bool) -> str:
 
 def _hops(rows: list[dict[str, Any]]) -> str:
     def numbers(row: dict[str, Any], name: str) -> Iterable[str]:
-        return (_text(row[f"{name}_{which}"]) for which in ("p50", "p99", "max"))
+        # Queues that fill their field are the largest values, and may have been longer.
+        minima = row.get("queue_minima", 0) / max(row["queue_samples"], 1) if name == "queue" else 0
+        ranks = {"p50": 0.5, "p99": 0.99, "max": 1.0}
+        for which, rank in ranks.items():
+            yield ("≥" if minima and minima >= 1 - rank else "") + _text(row[f"{name}_{which}"])
 
     head = ["hop", "samples", "latency p50", "p99", "max", "queue p50", "p99", "max", "drops"]
     return _table(
@@ -407,7 +411,7 @@ def _summary(summary: dict[str, Any]) -> str:
     parts = (
         ("with_telemetry", "with telemetry"),
         ("without_telemetry", "without"),
-        ("malformed_packets", "with telemetry that is malformed"),
+        ("malformed_packets", "with telemetry that is malformed or cut off"),
         ("unreadable", "with a malformed frame or IP header"),
         ("not_ip", "without IP"),
         ("other_links", "of links that are not read"),
@@ -456,7 +460,7 @@ def _summary(summary: dict[str, Any]) -> str:
     if summary.get("problem"):
         lines.append(str(summary["problem"]))
     left_out = (
-        ("incomplete_stacks", "stacks that a hop could not write into"),
+        ("incomplete_stacks", "stacks that lack a hop, which could not write or was overwritten"),
         ("empty_stacks", "stacks without a hop"),
         ("flows_refused", "packets of flows beyond --memory"),
         ("flows_evicted", "flows evicted"),

@@ -112,6 +112,7 @@ impl Watch {
             let recent = HopState {
                 latency: state.latency.since(&before.latency),
                 queue: state.queue.since(&before.queue),
+                queue_minima: state.queue_minima - before.queue_minima,
                 drops: state.drops - before.drops,
             };
             for (quantity, values) in [(Quantity::Latency, &recent.latency), (Quantity::Queue, &recent.queue)]

@@ -35,8 +35,7 @@ fn names() -> Names {
         groups: vec!["web".into(), "replay".into()],
         transports: vec![("rdma".into(), "hpcc".into()), ("rdma".into(), "dctcp".into())],
         marked: vec!["dctcp".into()],
-        failures: Vec::new(),
-        raises_slowdowns: false,
+        ..Names::default()
     }
 }
 
