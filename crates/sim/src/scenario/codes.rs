@@ -100,7 +100,7 @@ fn short_load(scenario: &Scenario, config: &PintConfig) -> Option<String> {
     })
 }
 
-/// INT's field for queues, if it is written and a buffer holds more than it states.
+/// INT's field for queues, where longer ones are written as short ones and a buffer holds more.
 fn short_queues(scenario: &Scenario, all: bool) -> Option<String> {
     let mut controllers = scenario.transports.iter().filter_map(|transport| transport.facts().controller);
     if !all && !controllers.any(|controller| controller.needs().int) {
@@ -108,20 +108,14 @@ fn short_queues(scenario: &Scenario, all: bool) -> Option<String> {
     }
     let layout = int_layout(&scenario.run(), scenario.slower());
     let reach = Bytes(layout.longest_queue());
-    let network = Extremes::of(scenario)?;
-    let written = match layout.wraps_queue {
-        true => {
-            format!("as the remainder of dividing them by {}", Bytes(reach.0 + u64::from(layout.queue_unit)))
-        }
-        false => format!("as {reach}"),
-    };
-    (network.buffer > reach).then(|| {
-        format!(
-            "telemetry: INT's 17 bits for the queue end at {reach}, but at port {}, whose buffer is {}, more may wait: longer queues are \
-             written {written}",
-            network.port, network.buffer,
-        )
-    })
+    let network = Extremes::of(scenario).filter(|network| layout.wraps_queue && network.buffer > reach)?;
+    Some(format!(
+        "telemetry: INT's 17 bits for the queue end at {reach}, but at port {}, whose buffer is {}, more may wait: longer queues are \
+         written as the remainder of dividing them by {}",
+        network.port,
+        network.buffer,
+        Bytes(reach.0 + u64::from(layout.queue_unit))
+    ))
 }
 
 /// The largest values that switches may report.
