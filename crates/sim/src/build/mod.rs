@@ -122,7 +122,7 @@ impl Simulation {
             windows,
             horizon: longest_base_rtt(&config, &map.routes),
             fabrics: Fabrics::of(&config, &map),
-            nic_rate: nic_rate(&config.topology),
+            nic_rate: config.topology.nic_rate(),
             memory: Memory::new(&config.telemetry, settings.int_layout, map.sides.len()),
         };
         let regions = (0..split.parts)
@@ -223,7 +223,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
         keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
         nic_policy: config.host.nic_policy,
-        int_layout: int_layout(&run, config.slower),
+        int_layout: run.int_layout(config.slower),
         int_hops,
         path_ids,
         pint,
@@ -233,35 +233,11 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
     }
 }
 
-/// How INT counts: in the units that its readers want.
-pub(crate) fn int_layout(run: &RunContext, slower: u32) -> IntLayout {
-    let mut controllers = run.transports.iter().filter_map(|transport| transport.facts().controller);
-    let layout = match controllers.any(|controller| controller.needs().fine_int) {
-        true => {
-            IntLayout { counts_arrivals: run.rules.int_counts_arrivals, time_unit: slower, ..IntLayout::FINE }
-        }
-        false => {
-            let framings = run.transports.iter().map(|transport| transport.framing(run.telemetry));
-            let smallest = framings.map(|framing| framing.data_bytes(framing.payload)).min();
-            let packet = smallest.filter(|_| !run.rules.coarse_int);
-            IntLayout::for_nic(nic_rate(run.topology), slower, packet)
-        }
-    };
-    IntLayout { wraps_queue: run.rules.wraps_queue, ..layout }
-}
-
 /// The longest base RTT that any transport reckons with.
 fn longest_base_rtt(config: &Config, routes: &Routes) -> Time {
     let run = run(config, routes);
     let all = config.transports.iter().map(|t| t.with_telemetry(&config.telemetry).base_rtt(&run));
     all.max().unwrap_or(Time::ZERO)
-}
-
-/// The slowest rate at which a host hangs on the network: what the authors call the NIC's.
-fn nic_rate(topology: &Topology) -> Rate {
-    let is_host = |node: u32| topology.nodes[node as usize].kind == NodeKind::Host;
-    let rates = topology.links.iter().filter(|l| is_host(l.a) || is_host(l.b)).map(|l| l.rate);
-    rates.min().unwrap_or(Rate(1))
 }
 
 /// Routes and links.

@@ -89,7 +89,7 @@ impl ControllerParameters for HpccPintParameters {
     }
 
     fn needs(&self) -> Needs {
-        Needs { load: true, ..Needs::window(self.window) }
+        Needs { load: Some(self.eta), ..Needs::window(self.window) }
     }
 
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {

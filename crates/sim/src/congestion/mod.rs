@@ -129,15 +129,15 @@ pub enum Window {
 }
 
 /// What a controller requires of transport and telemetry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Needs {
     pub window: Window,
     /// INT records of every hop in every acknowledgement.
     pub int: bool,
     /// INT in its finest units, whatever the rate of the NICs, for all that read it in the run.
     pub fine_int: bool,
-    /// The load of the path's busiest port, by PINT.
-    pub load: bool,
+    /// The load of the path's busiest port, by PINT, which it lowers rates above: this target. None: it reads no load.
+    pub load: Option<f64>,
     /// Marks of switches (ECN), to which it reacts.
     pub marks: bool,
     /// Round-trip times, to which it reacts.
@@ -155,7 +155,7 @@ impl Needs {
             window,
             int: false,
             fine_int: false,
-            load: false,
+            load: None,
             marks: false,
             delay: false,
             timestamp: false,
@@ -211,7 +211,7 @@ pub fn without_telemetry() -> Vec<&'static str> {
     let needs_none = |name: &str| {
         let mut defaults = Nothing::default();
         let read = ControllerConfig::read(name, &mut Parameters::new(&mut defaults));
-        read.map(|controller| controller.needs()).is_some_and(|needs| !needs.int && !needs.load)
+        read.map(|controller| controller.needs()).is_some_and(|needs| !needs.int && needs.load.is_none())
     };
     KINDS.iter().map(|(name, _)| *name).filter(|name| needs_none(name)).collect()
 }

@@ -2,9 +2,7 @@
 //! have.
 
 use super::Scenario;
-use crate::build::int_layout;
 use crate::config::Until;
-use crate::congestion::ControllerConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::{LOAD_UNITS, PintConfig};
 use crate::transport::TransportConfig;
@@ -31,10 +29,8 @@ pub fn refusal(pint: &PintConfig, transports: &[TransportConfig]) -> Option<(&'s
 
 /// The controllers that steer on the load, each with its target.
 fn steered(transports: &[TransportConfig]) -> impl Iterator<Item = (&str, f64)> {
-    transports.iter().filter_map(|transport| match transport.facts().controller? {
-        controller @ ControllerConfig::HpccPint(parameters) => Some((controller.name(), parameters.eta)),
-        _ => None,
-    })
+    let controllers = transports.iter().filter_map(|transport| transport.facts().controller);
+    controllers.filter_map(|controller| Some((controller.name(), controller.needs().load?)))
 }
 
 fn key_of(pint: &PintConfig) -> &'static str {
@@ -106,7 +102,7 @@ fn short_queues(scenario: &Scenario, all: bool) -> Option<String> {
     if !all && !controllers.any(|controller| controller.needs().int) {
         return None;
     }
-    let layout = int_layout(&scenario.run(), scenario.slower());
+    let layout = scenario.run().int_layout(scenario.slower());
     let reach = Bytes(layout.longest_queue());
     let network = Extremes::of(scenario).filter(|network| layout.wraps_queue && network.buffer > reach)?;
     Some(format!(

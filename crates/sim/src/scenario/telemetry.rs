@@ -57,7 +57,8 @@ pub fn read(section: &mut Section, cx: &TelemetryContext) -> TelemetryConfig {
     let given = section.kind("telemetry", Some("auto"), TELEMETRIES, help).unwrap_or("none");
     let controllers = || cx.transports.iter().filter_map(|transport| transport.facts().controller);
     let int_for = controllers().find(|controller| controller.needs().int).map(|found| found.name());
-    let pint_for = controllers().find(|controller| controller.needs().load).map(|found| found.name());
+    let pint_for =
+        controllers().find(|controller| controller.needs().load.is_some()).map(|found| found.name());
     let kind = match given {
         "auto" if int_for.is_some() => "int",
         "auto" if pint_for.is_some() => "pint",

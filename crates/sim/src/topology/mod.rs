@@ -155,6 +155,13 @@ impl Topology {
         (0..self.nodes.len() as NodeId).filter(|&n| self.nodes[n as usize].kind == kind).collect()
     }
 
+    /// The slowest rate at which a host hangs on the network: what the authors of HPCC call the NIC's.
+    pub fn nic_rate(&self) -> Rate {
+        let is_host = |node: NodeId| self.nodes[node as usize].kind == NodeKind::Host;
+        let rates = self.links.iter().filter(|l| is_host(l.a) || is_host(l.b)).map(|l| l.rate);
+        rates.min().unwrap_or(Rate(1))
+    }
+
     /// For each node, its ports: (link, neighbour), in the order of the links.
     pub fn ports(&self) -> Ports {
         Ports::of(self)

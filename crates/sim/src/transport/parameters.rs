@@ -15,6 +15,7 @@ use crate::packet::Packet;
 use crate::parameters::{Names, Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
+use crate::telemetry::int::IntLayout;
 use crate::topology::{Routes, Topology, longest};
 use crate::units::{Rate, Time};
 use crate::workload::Traffic;
@@ -222,6 +223,24 @@ impl RunContext<'_> {
         let whole_ns = self.rules.whole_ns_base_rtt;
         let longest = longest(self.topology, self.routes, u64::from(payload), whole_ns);
         (longest.base_rtt, longest.product)
+    }
+
+    /// How INT counts: in the units that its readers want.
+    pub fn int_layout(&self, slower: u32) -> IntLayout {
+        let mut controllers = self.transports.iter().filter_map(|transport| transport.facts().controller);
+        let rules = self.rules;
+        let layout = match controllers.any(|controller| controller.needs().fine_int) {
+            true => {
+                IntLayout { counts_arrivals: rules.int_counts_arrivals, time_unit: slower, ..IntLayout::FINE }
+            }
+            false => {
+                let framings = self.transports.iter().map(|transport| transport.framing(self.telemetry));
+                let smallest = framings.map(|framing| framing.data_bytes(framing.payload)).min();
+                let packet = smallest.filter(|_| !rules.coarse_int);
+                IntLayout::for_nic(self.topology.nic_rate(), slower, packet)
+            }
+        };
+        IntLayout { wraps_queue: rules.wraps_queue, ..layout }
     }
 }
 

@@ -406,7 +406,7 @@ impl TransportParameters for RdmaConfig {
                 TelemetryConfig::Pint(_) => true,
             },
             load: match run.telemetry {
-                TelemetryConfig::Pint(pint) if needs.load => Some(pint.clone()),
+                TelemetryConfig::Pint(pint) if needs.load.is_some() => Some(pint.clone()),
                 _ => None,
             },
             telemetry_bytes,
@@ -464,7 +464,7 @@ impl RdmaConfig {
         let why = match &self.controller {
             ControllerConfig::Window(_) => "draws by the number of its flow",
             ControllerConfig::External(_) => "is of another crate, and not known to repeat",
-            controller if controller.needs().int || controller.needs().load => {
+            controller if controller.needs().int || controller.needs().load.is_some() => {
                 "goes by telemetry, which has times and counters since the start of the run"
             }
             _ if self.plb.is_some() => return Some(("plb", "moves flows by what they have seen")),
