@@ -294,8 +294,8 @@ impl Parts<'_, '_, '_, '_, '_> {
     fn switch_ids(&mut self) {
         let Some(value) = self.value.filter(|&value| value != Value::SwitchId) else { return };
         let why = match value.facts().constant {
-            true => "ports of different switches have equal numbers, so a number that comes back is no loop",
-            false => "only an id that comes back is a loop",
+            true => "ports of different switches have equal numbers, which are not loops",
+            false => "only an id that is found twice is a loop",
         };
         let message = format!("loops of {}: {why}: expected value = \"switch-id\"", value.name());
         let at = self.section.get("value").map(|(_, at)| at);

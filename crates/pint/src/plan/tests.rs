@@ -144,7 +144,7 @@ fn loops_are_looked_for_in_ids_of_switches_only() {
     for (value, why) in [
         ("egress-port", "ports of different switches have equal numbers"),
         ("ingress-port", "ports of different switches have equal numbers"),
-        ("hop-latency", "only an id that comes back is a loop"),
+        ("hop-latency", "only an id that is found twice is a loop"),
     ] {
         let text = format!(
             "bits = 16\n[[query]]\nname = \"q\"\nvalue = \"{value}\"\naggregation = \"loops\"\nbits = 16\n"
