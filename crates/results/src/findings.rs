@@ -47,6 +47,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
     }
     found.extend(never_marked(outcome, &all, &names.marked));
     found.extend(paused(outcome, names));
+    found.extend(dropped_despite_pauses(outcome, names));
     Ok(found)
 }
 
@@ -117,8 +118,14 @@ fn cause(losses: &LossCounters, trimmed: u64, reinjects: bool) -> String {
         (spurious, "") => {
             let reinjected = if reinjects { "MPTCP sent them over another subflow too, or " } else { "" };
             let why = match (losses.timeouts, lost) {
-                (0, 0) => format!("{reinjected}packets overtook each other and nothing was lost"),
-                (0, _) => format!("{reinjected}packets overtook each other ({lost} were lost)"),
+                // Probes of loss detection are no timeouts, and answers that are delayed have them sent too.
+                (0, 0) => format!(
+                    "{reinjected}packets overtook each other, or their acknowledgements came too late, and nothing was lost"
+                ),
+                (0, _) => format!(
+                    "{reinjected}packets overtook each other, or their acknowledgements came too late or were lost ({lost} data packets \
+                     lost)"
+                ),
                 (timeouts, _) => format!(
                     "{reinjected}packets overtook each other, or their acknowledgements came too late or were lost ({timeouts} timeouts, \
                      {lost} data packets lost)"
@@ -222,6 +229,21 @@ fn paused(outcome: &Outcome, names: &Names) -> Option<String> {
             "PFC paused {} (any of its classes) for {:.0} % of the run{others}: flows there may wait although their own path is free",
             names.port(node, port),
             100.0 * longest.0 as f64 / outcome.end.0 as f64,
+        )
+    })
+}
+
+/// That switches dropped packets although PFC is there to prevent it.
+fn dropped_despite_pauses(outcome: &Outcome, names: &Names) -> Option<String> {
+    let dropped = || outcome.ports.iter().map(|&(node, port, totals)| (totals.packets_dropped, node, port));
+    let (largest, node, port) =
+        dropped().max_by_key(|&(packets, node, port)| (packets, Reverse((node, port))))?;
+    (names.lossless && largest > 0).then(|| {
+        format!(
+            "PFC was on, but switches dropped {} packets ({largest} of them for {}): the network was not lossless; see whether headroom \
+             takes what arrives after a pause is sent (switch.pfc.headroom_factor, headroom_extra)",
+            dropped().map(|(packets, ..)| packets).sum::<u64>(),
+            names.port(node, port),
         )
     })
 }

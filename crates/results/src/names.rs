@@ -23,6 +23,8 @@ pub struct Names {
     pub transports: Vec<(String, String)>,
     /// Controllers among them that steer by marks of switches.
     pub marked: Vec<String>,
+    /// PFC is on, and no port has a buffer of its own, which drops instead of pausing.
+    pub lossless: bool,
     /// What failed and when, in the order of time, such as `leaf0 - spine1 down`.
     pub failures: Vec<(Time, String)>,
     /// Slowdowns below 1 are raised to 1, as the definition of the ideal time has it.
@@ -50,7 +52,7 @@ impl Names {
     /// The names in a run's configuration.
     pub fn of(config: &Config) -> Names {
         let names = |transport: &TransportConfig| {
-            let controller = transport.facts().controller.map_or("", |controller| controller.name());
+            let controller = transport.facts().controller_name.unwrap_or("");
             (transport.name().to_string(), controller.to_string())
         };
         let transports = config.transports.iter().map(names);
@@ -59,6 +61,8 @@ impl Names {
         marked.sort_unstable();
         marked.dedup();
         let (link_kinds, links) = config.topology.link_kinds();
+        let of_nics = config.nic_queue();
+        let mut queues = config.switch.queues().chain([&of_nics]);
         Names {
             link_kinds,
             links,
@@ -67,6 +71,7 @@ impl Names {
             groups: config.traffic.groups.clone(),
             transports: transports.collect(),
             marked,
+            lossless: config.switch.pfc.enabled && !queues.any(|queue| queue.facts().owns_buffer),
             failures: failures(config),
             raises_slowdowns: config.measure.ideal == IdealFct::Hpcc,
         }

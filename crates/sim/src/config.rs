@@ -42,6 +42,13 @@ pub struct Config {
     pub memo: bool,
 }
 
+impl Config {
+    /// The queue of every host's NIC.
+    pub fn nic_queue(&self) -> QueueConfig {
+        self.host.queue.clone().unwrap_or_else(|| crate::transport::nic_queue(&self.transports))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Until {
     /// The first point of the grid at which every flow is done.

@@ -165,7 +165,7 @@ fn pauses_and_every_number_of_levels_lose_nothing() {
             let sets = [
                 ("transport.priorities", levels.as_str()),
                 ("switch.pfc.enabled", pauses),
-                ("switch.buffer", "2MB"),
+                ("switch.buffer", "4MB"),
             ];
             let (kept, _) = run(lossy(LinkLoss::ALL, 0.0, 7, &sets));
             assert!(kept.flows.iter().all(|flow| flow.finish.is_some()), "{priorities} {pauses}");

@@ -585,3 +585,87 @@ flows = [{ src = 0, dst = 40, size = "20KB" }]
         assert_eq!(outcome(regions), whole, "{regions} regions");
     }
 }
+
+/// Two hosts with two NICs each: paths of 1 Gb/s and 10 us, and of 10 Mb/s and 5 ms.
+const UNEQUAL: &str = r#"
+[topology]
+kind = "hpn"
+segments = 1
+nodes_per_segment = 2
+gpus = 1
+planes = 2
+spines = 1
+host_link = { rate = "1Gbps", delay = "5us" }
+[[topology.override]]
+between = ["host1", "tor0"]
+rate = "10Mbps"
+delay = "5ms"
+[transport]
+kind = "mptcp"
+subflows = 2
+[[workload]]
+kind = "flows"
+flows = [{ src = 0, dst = 1, size = "20MB" }]
+[measure]
+subflows = true
+controllers = { flows = [0], every = "10ms" }
+"#;
+
+#[test]
+fn in_linux_a_slow_path_gets_no_data_because_the_buffer_of_the_fast_one_is_full() {
+    let scenario = load(
+        UNEQUAL,
+        &[
+            ("transport.scheduler", "\"linux\""),
+            ("measure.queues", "{ every = \"1ms\", ports = \"tor0->host1\" }"),
+        ],
+    )
+    .unwrap_or_else(|e| panic!("{e}"));
+    let (kept, _) = run(scenario.config().expect("a configuration"));
+    let finish = kept.flows[0].finish.expect("a finished flow");
+    let queues =
+        kept.samples.iter().filter(|sample| sample.metric == "queue_bytes").map(|sample| sample.value);
+    let longest = queues.fold(0.0, f64::max);
+    // A burst, and what is left of the one before: not the megabytes that the slow subflow's own buffer has room for.
+    assert!(longest > 0.0 && longest < 150e3, "{longest} B, {finish}");
+}
+
+#[test]
+fn the_window_of_a_subflow_keeps_its_name_when_another_one_goes() {
+    let sets = [
+        ("transport.rto_min", "\"10ms\""),
+        ("transport.fail_after", "1"),
+        ("transport.rejoin", "\"10s\""),
+        ("failures.event", "[{ at = \"50ms\", link = [\"host0\", \"tor1\"] }]"),
+        ("measure.controllers.every", "\"100ms\""),
+    ];
+    let scenario = load(UNEQUAL, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let mut config = scenario.config().expect("a configuration");
+    config.until = Until::At(Time::from_ms(2000));
+    let (kept, _) = run(config);
+    let last = kept.samples.iter().filter(|s| s.time == Time::from_ms(1900));
+    let names: Vec<&str> = last.map(|s| s.metric).filter(|name| name.starts_with("subflow")).collect();
+    // The first subflow leaves by the NIC whose link fails.
+    assert_eq!(names, ["subflows", "subflow1_cwnd_bytes"]);
+}
+
+#[test]
+fn every_subflow_has_its_rows() {
+    let sets = [
+        ("transport.subflows", "32"),
+        ("transport.scheduler", "\"round-robin\""),
+        ("measure.controllers.every", "\"1ms\""),
+    ];
+    let scenario = load(UNEQUAL, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let (kept, _) = run(scenario.config().expect("a configuration"));
+    let ends = |end: &'static str| {
+        kept.samples.iter().filter(move |s| s.metric.starts_with("subflow") && s.metric.ends_with(end))
+    };
+    let (carried, rows): (f64, usize) = (
+        ends("_bytes").filter(|s| !s.metric.contains("cwnd")).map(|s| s.value).sum(),
+        ends("_bytes").filter(|s| !s.metric.contains("cwnd")).count(),
+    );
+    let again: f64 = kept.samples.iter().rfind(|s| s.metric == "reinjected_bytes").unwrap().value;
+    assert_eq!((carried - again, rows), (20e6, 32));
+    assert!(ends("subflow31_cwnd_bytes").count() > 0);
+}

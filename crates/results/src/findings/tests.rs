@@ -9,7 +9,7 @@ fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
     let spurious = LossCounters { retransmitted_spurious: 30, data_refused: 200, ..losses(230) };
     assert!(
         cause(&spurious, 0, false).contains("30 unnecessarily")
-            && cause(&spurious, 0, false).contains("nothing was lost")
+            && cause(&spurious, 0, false).contains("acknowledgements came too late, and nothing was lost")
     );
     assert!(cause(&spurious, 0, false).contains("discarded 200"), "{}", cause(&spurious, 0, false));
     let late = LossCounters { timeouts: 4, ..spurious };
@@ -122,4 +122,24 @@ fn ports_that_pauses_held_for_long_are_counted_and_the_worst_is_named() {
     );
     outcome.ports.truncate(1);
     assert_eq!(paused(&outcome, &names), None, "a twentieth is no more than that");
+}
+
+#[test]
+fn drops_are_named_where_pfc_should_have_prevented_them() {
+    let mut names = Names { nodes: vec!["host0".into(), "leaf0".into()], lossless: true, ..Names::default() };
+    let mut outcome = Outcome::nothing(weftline_sim::measure::Ending::Done);
+    let dropped =
+        |packets_dropped| weftline_sim::measure::PortTotals { packets_dropped, ..Default::default() };
+    outcome.ports = vec![(0, 0, dropped(0)), (1, 0, dropped(0))];
+    assert_eq!(dropped_despite_pauses(&outcome, &names), None);
+    outcome.ports.extend([(1, 1, dropped(2)), (1, 2, dropped(5))]);
+    let found = dropped_despite_pauses(&outcome, &names).expect("a finding");
+    assert!(
+        found.starts_with(
+            "PFC was on, but switches dropped 7 packets (5 of them for leaf0.p2): the network was not"
+        ),
+        "{found}"
+    );
+    names.lossless = false;
+    assert_eq!(dropped_despite_pauses(&outcome, &names), None, "without PFC buffers drop");
 }

@@ -45,7 +45,7 @@ use crate::topology::Routes;
 use crate::topology::{MAX_NODES, MAX_PORTS, NodeKind, Topology};
 use crate::transport::binding::NicPolicy;
 use crate::transport::{
-    HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet, nic_queue,
+    HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet,
 };
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
@@ -458,7 +458,7 @@ impl Builder<'_> {
 
     /// The ports of a node.
     fn ports(&self, node: u32, partition: u16, owner: NodeIndex) -> Vec<Port> {
-        let nic = self.config.host.queue.clone().unwrap_or_else(|| nic_queue(&self.config.transports));
+        let nic = self.config.nic_queue();
         let all = self.map.first_port[node as usize]..self.map.first_port[node as usize + 1];
         let mut inward: Vec<(Time, u32)> = match self.config.rules.insertion_order {
             false => Vec::new(),

@@ -195,7 +195,7 @@ pub trait ControllerParameters: Sized {
 const NONE_DOC: SchemeDoc = SchemeDoc {
     name: "none",
     title: "no congestion control: always at line rate",
-    text: "The flow always sends at the rate of its NIC. With PFC, pauses alone prevent loss; without PFC, \
+    text: "The flow always sends at the rate of its NIC, and has a fixed window if transport.window is set. With PFC, pauses alone prevent loss; without PFC, \
            lost packets are retransmitted.",
     source: "the baseline that users of the HPCC simulator ask for (\"PFC only\")",
     equations: "rate = line rate",
@@ -398,6 +398,14 @@ impl ControllerConfig {
         match self {
             ControllerConfig::Window(window) => Some(window),
             _ => None,
+        }
+    }
+
+    /// Whether its flows have the window that a scenario sets: without a controller it is fixed, and those of other crates may read it.
+    pub fn has_window(&self) -> bool {
+        match self {
+            ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => true,
+            _ => self.needs().window != Window::None,
         }
     }
 

@@ -1,8 +1,8 @@
 //! A switch's shared buffer: who may use how much of it, and when the sender must pause.
 //!
 //! With PFC, bytes are charged to the port and class they came in by: first a reserve, then the shared pool up to a
-//! dynamic threshold (what is left of the pool, shifted), then the port's headroom, which takes what is still in flight
-//! while a pause travels. Without PFC, a queue may hold a multiple of the free buffer (Choudhury and Hahne, 1998).
+//! dynamic threshold (what is left of the pool, shifted), then headroom, which takes what is still in flight while a pause
+//! travels. Every port has reserve and headroom for each class in use, as pauses hold back one class alone. Without PFC, a queue may hold a multiple of the free buffer (Choudhury and Hahne, 1998).
 //!
 //! Source: the HPCC authors' simulator (Li et al., SIGCOMM 2019, §5.1), after the Broadcom MMU.
 //! Differs from the source outside the compat mode: headroom has three packets and a pause frame on top, because
@@ -16,9 +16,11 @@ use crate::units::{Bytes, Rate, Time};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PfcConfig {
     pub enabled: bool,
-    /// Reserve of every port, in bytes.
+    /// Classes of packets in the run that can be paused, at least 1; every port has reserve and headroom for each.
+    pub classes: u32,
+    /// Reserve of every port and class, in bytes.
     pub reserve: Bytes,
-    /// Headroom per port in units of rate times delay.
+    /// Headroom of a port and class in units of rate times delay.
     pub headroom_factor: u32,
     /// Three packets and a pause frame on top (for what is in flight on very short links).
     pub headroom_extra: bool,
@@ -48,7 +50,7 @@ pub struct SharedBuffer {
 
 #[derive(Debug, Clone)]
 struct Lossless {
-    /// Buffer less all headroom and all reserves.
+    /// Buffer less headroom and reserve of every port and class in use.
     pool: u64,
     shared_used: u64,
     reserve: u64,
@@ -102,17 +104,12 @@ impl SharedBuffer {
         SharedBuffer { size: size.0, held: 0, lossy_alpha, plenty, lossless }
     }
 
-    /// Bytes that headroom and reserves of these ports take before anything is shared.
-    pub fn set_aside(ports: &[BufferedPort], pfc: &PfcConfig, packet: u64) -> Bytes {
-        Bytes(ports.iter().map(|p| headroom(p, pfc, packet) + pfc.reserve.0).sum())
-    }
-
     /// Whether a packet that finds its egress port idle and empty may pass without being charged: it would be admitted
     /// and released at once, and call for no pause. Some that might are told no.
     #[inline]
     pub fn lets_pass(&self, port: u16, class: u8, size: u64) -> bool {
         match &self.lossless {
-            Some(lossless) => lossless.lets_pass(port, class, size),
+            Some(lossless) => self.held + size <= self.size && lossless.lets_pass(port, class, size),
             None => {
                 let free = self.size.saturating_sub(self.held);
                 free >= self.plenty || size <= free && (size as f64) <= self.lossy_alpha * free as f64
@@ -124,6 +121,8 @@ impl SharedBuffer {
     #[inline]
     pub fn admit(&mut self, port: u16, class: u8, size: u64, queued: u64) -> Admission {
         let admission = match &mut self.lossless {
+            // Reserve and headroom are set aside for the classes in use, but class 0, which cannot be paused, is charged too.
+            Some(_) if self.held + size > self.size => Admission::Refused,
             Some(lossless) => lossless.admit(port, class, size),
             None => {
                 let free = self.size.saturating_sub(self.held);
@@ -134,6 +133,7 @@ impl SharedBuffer {
         if admission != Admission::Refused {
             self.held += size;
         }
+        debug_assert!(self.held <= self.size, "{} B in a buffer of {} B", self.held, self.size);
         admission
     }
 
@@ -184,11 +184,26 @@ impl SharedBuffer {
     }
 }
 
-/// Headroom of a port in bytes: what arrives while a pause travels and takes effect. `packet` is the largest.
+/// Bytes that headroom and reserve of a port take before anything is shared, for all classes in use.
+pub fn set_aside(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
+    headroom(port, pfc, packet).saturating_add(pfc.reserve.0).saturating_mul(u64::from(pfc.classes))
+}
+
+/// Headroom of a port and class in bytes: what arrives while a pause travels and takes effect. `packet` is the largest.
 pub fn headroom(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
     let in_flight = port.rate.bytes_in(port.delay).0 * u64::from(pfc.headroom_factor);
-    let extra = if pfc.headroom_extra { 3 * packet + u64::from(PFC_FRAME_BYTES) } else { 0 };
-    in_flight + extra
+    in_flight + if pfc.headroom_extra { extra(packet) } else { 0 }
+}
+
+/// Headroom with which a port drops nothing: what is in flight while a pause goes one way and data come the other, and what
+/// [`PfcConfig::headroom_extra`] stands for.
+pub fn lossless_headroom(port: &BufferedPort, packet: u64) -> u64 {
+    2 * port.rate.bytes_in(port.delay).0 + extra(packet)
+}
+
+/// Three packets and a pause frame.
+fn extra(packet: u64) -> u64 {
+    3 * packet + u64::from(PFC_FRAME_BYTES)
 }
 
 impl Lossless {
@@ -206,7 +221,7 @@ impl Lossless {
             })
             .collect();
         Lossless {
-            pool: size.0.saturating_sub(SharedBuffer::set_aside(ports, pfc, packet).0),
+            pool: ports.iter().fold(size.0, |left, port| left.saturating_sub(set_aside(port, pfc, packet))),
             shared_used: 0,
             reserve: pfc.reserve.0,
             resume_offset: pfc.resume_offset.0,

@@ -16,6 +16,10 @@ pub struct EcnThreshold {
     pub at: MarkedAt,
 }
 
+/// Below this rate `auto` has the thresholds of this rate. A queue of some packets is needed at any rate to tell congestion from
+/// a packet that waits for another; the paper of DCTCP has at 1 Gb/s what is 30 KB here (SIGCOMM 2010, §4: 20 packets).
+const LOWEST_SCALED: Rate = Rate::from_gbps(10);
+
 /// When a packet is held against the thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MarkedAt {
@@ -36,7 +40,12 @@ pub enum EcnDefaults {
 }
 
 impl EcnDefaults {
-    /// At ports of a rate.
+    /// At ports of a rate, with the thresholds of 10 Gb/s where it is lower.
+    pub fn auto(self, rate: Rate) -> EcnThreshold {
+        EcnThreshold { rate, ..self.at(rate.max(LOWEST_SCALED)) }
+    }
+
+    /// At ports of a rate, in proportion to it.
     pub fn at(self, rate: Rate) -> EcnThreshold {
         let scaled = |bytes: u64, per_gbps: u64| {
             Bytes((u128::from(rate.0) * u128::from(bytes) / u128::from(per_gbps * 1_000_000_000)) as u64)
@@ -93,6 +102,21 @@ impl EcnMarker {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thresholds_of_auto_are_proportional_from_10_gbps_on_and_never_lower() {
+        let of = |defaults: EcnDefaults, rate| {
+            let threshold = defaults.auto(rate);
+            assert_eq!(threshold.rate, rate);
+            (threshold.kmin.0, threshold.kmax.0)
+        };
+        for rate in [Rate(100_000_000), Rate::from_gbps(1), Rate::from_gbps(10)] {
+            assert_eq!(of(EcnDefaults::Step, rate), (30_000, 30_000));
+            assert_eq!(of(EcnDefaults::Ramp, rate), (40_000, 160_000));
+        }
+        assert_eq!(of(EcnDefaults::Step, Rate::from_gbps(25)), (75_000, 75_000));
+        assert_eq!(of(EcnDefaults::Ramp, Rate::from_gbps(100)), (400_000, 1_600_000));
+    }
 
     #[test]
     fn marking_ramps_between_the_thresholds_and_is_certain_above() {

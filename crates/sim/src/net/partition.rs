@@ -547,7 +547,7 @@ impl Partition {
         }
     }
 
-    /// A pause or resume frame takes effect on the port that it came in by; true if the port may send again.
+    /// A pause or resume frame takes effect on the port that it came in by; true if a class may send again.
     pub fn handle_pause(&mut self, port_id: PortId, frame: &Packet) -> bool {
         let port = &mut self.ports[port_id as usize];
         let totals = &mut self.totals[port_id as usize];
@@ -568,8 +568,8 @@ impl Partition {
                 }
             }
         }
-        let stopped = frame.kind == crate::packet::PacketKind::Pause;
-        self.recorder.pause(self.now, port.node, u32::from(port.local), stopped);
-        !stopped
+        // The series is of the port: it is paused as long as any class is.
+        self.recorder.pause(self.now, port.node, u32::from(port.local), port.paused != 0);
+        frame.kind != crate::packet::PacketKind::Pause
     }
 }

@@ -200,7 +200,7 @@ fn queue_keys(section: &mut Section) {
 
 fn switch_context() -> switch::SwitchContext<'static> {
     let defaults = crate::transport::SwitchDefaults::LOSSLESS;
-    switch::SwitchContext { rules: Rules::none(), defaults, rates: &[], topology: None }
+    switch::SwitchContext { rules: Rules::none(), defaults, rates: &[], topology: None, classes: 0 }
 }
 
 /// How the value of a key is written, in words.

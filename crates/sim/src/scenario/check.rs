@@ -5,7 +5,7 @@ use super::network::Network;
 use super::section::Section;
 use crate::compat::Rules;
 use crate::config::SwitchConfig;
-use crate::net::buffer::{BufferedPort, headroom};
+use crate::net::buffer::{BufferedPort, headroom, lossless_headroom, set_aside};
 use crate::parameters::Source;
 use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
@@ -27,15 +27,19 @@ pub fn headroom_fits(
     let mut taken = vec![0u64; topology.nodes.len()];
     for link in &topology.links {
         let port = BufferedPort { rate: link.rate, delay: link.delay };
-        let bytes = headroom(&port, &switch.pfc, packet).saturating_add(switch.pfc.reserve.0);
+        let bytes = set_aside(&port, &switch.pfc, packet);
         for node in [link.a, link.b] {
             taken[node as usize] = taken[node as usize].saturating_add(bytes);
         }
     }
     let largest = topology.switches().into_iter().max_by_key(|&node| taken[node as usize]);
     let Some(fullest) = largest.filter(|&node| taken[node as usize] >= switch.buffer.0) else { return };
+    let classes = match switch.pfc.classes {
+        1 => String::new(),
+        several => format!(" in {several} classes"),
+    };
     let message = format!(
-        "the ports of {} need {} of headroom and reserve for PFC, but the buffer has {}: set a larger buffer, or \
+        "the ports of {} need {} of headroom and reserve for PFC{classes}, but the buffer has {}: set a larger buffer, or \
          pfc = {{ enabled = false }}",
         topology.nodes[fullest as usize].name,
         Bytes(taken[fullest as usize]),
@@ -87,6 +91,28 @@ fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// PFC whose headroom does not take all that arrives after a pause is sent. The simulators of `[compat]` have such headroom.
+fn headroom_too_small(scenario: &Scenario) -> Option<String> {
+    let (switch, links) = (&scenario.switch, &scenario.network.topology.links);
+    let pauses = switch.pfc.enabled && switch.queues().any(|queue| !queue.facts().owns_buffer);
+    let packet = transport::largest_packet(&scenario.transports, &scenario.telemetry);
+    links.iter().filter(|_| pauses && scenario.rules.like == "none").find_map(|link| {
+        let port = BufferedPort { rate: link.rate, delay: link.delay };
+        let (has, needs) = (headroom(&port, &switch.pfc, packet), lossless_headroom(&port, packet));
+        (has < needs).then(|| {
+            format!(
+                "switch.pfc: headroom is {}, but up to {} may arrive after a pause is sent on a link of {} and {} (what is in flight both \
+                 ways, three packets and a pause frame): switches may drop packets although PFC is on. Set headroom_factor = 2 or \
+                 more and headroom_extra = true",
+                Bytes(has),
+                Bytes(needs),
+                link.rate,
+                link.delay
+            )
+        })
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
@@ -94,6 +120,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(super::balancing::wrapped_subflows(scenario));
     warnings.extend(queue_warning(scenario));
     warnings.extend(pauses_passed_by(scenario));
+    warnings.extend(headroom_too_small(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     warnings.extend(super::codes::warnings(scenario));
     warnings.extend(idle_nics(scenario));

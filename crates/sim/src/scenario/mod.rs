@@ -249,6 +249,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
             defaults,
             rates: &rates,
             topology: net.map(|network| &network.topology),
+            classes: workloads.classes(&transports),
         };
         let config = switch::read(section, &cx);
         check::headroom_fits(section, net, &config, &transports, &telemetry);

@@ -32,6 +32,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(reorders.as_ref().and_then(|reason| compares_paths(transport, reason)));
         found.extend(dropped_from(scenario, transport));
         found.extend(never_marked(scenario, transport));
+        found.extend(marked_too_early(scenario, transport));
         found.extend(held_back(scenario, transport));
         found.extend(slow_hosts(scenario, transport));
         found.extend(never_fits(scenario, transport));
@@ -291,6 +292,45 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
     })
 }
 
+/// Flows react to marks, and every packet is marked whenever another one waits, or above a queue too short to keep a link busy.
+fn marked_too_early(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let facts = transport.facts();
+    // TCP with ECN reacts to marks under any controller.
+    let echoes = facts.controller.is_none() && transport.switch_defaults().marks;
+    let name = facts.marked_controller.or(echoes.then(|| transport.name()))?;
+    if scenario.rules.like != "none" || scenario.switch.queues().all(|queue| queue.facts().marks) {
+        return None;
+    }
+    let framing = transport.framing(&scenario.telemetry);
+    let packet = framing.data_bytes(framing.payload);
+    let round_trip = transport.base_rtt(&scenario.run());
+    // The RFC's rule is that of DCTCP, which cuts its window less than any other law.
+    let cuts_window =
+        facts.controller.is_none_or(|controller| controller.window().is_some() || controller.marks_at_step());
+    // Short queues leave no room for such a threshold.
+    let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
+    thresholds_in_use(scenario).find_map(|EcnThreshold { rate, kmax, .. }| {
+        let in_flight = rate.bytes_in(round_trip);
+        let needed = Bytes(in_flight.0 / 7);
+        let (why, above) = if kmax.0 < packet {
+            let why = format!(
+                "less than a full packet of {} ({packet} B): a packet is marked whenever another one waits",
+                transport.name()
+            );
+            (why, needed.max(Bytes(packet)))
+        } else if cuts_window && *kmax < needed && room.is_some_and(|room| needed < room) {
+            let why = format!("less than a seventh of the {in_flight} that fill such a link for the longest base RTT of {round_trip}");
+            (why, needed)
+        } else {
+            return None;
+        };
+        Some(format!(
+            "switch.ecn: at ports of {rate} every packet is marked above a queue of {kmax} (kmax), {why}, so that flows of \"{name}\" may \
+             not fill the link (RFC 8257 §4.1). Set switch.ecn.kmin and switch.ecn.kmax above {above}"
+        ))
+    })
+}
+
 /// A controller steers by round trips, and switches keep packets.
 fn held_back(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
     let balancer = &scenario.switch.balancer;
@@ -310,12 +350,16 @@ fn capacity(queue: &QueueConfig, switch: &SwitchConfig) -> Bytes {
 
 /// The lowest threshold at a port of a switch.
 fn lowest_threshold(scenario: &Scenario) -> Option<Bytes> {
+    thresholds_in_use(scenario).map(|threshold| threshold.kmin).min()
+}
+
+/// Thresholds for rates that ports of switches have.
+fn thresholds_in_use(scenario: &Scenario) -> impl Iterator<Item = &EcnThreshold> {
     let topology = &scenario.network.topology;
     let is_switch = |node| topology.nodes[node as usize].kind == NodeKind::Switch;
     let links = topology.links.iter().filter(|link| is_switch(link.a) || is_switch(link.b));
     let rates: Vec<Rate> = links.map(|link| link.rate).collect();
-    let of_links = scenario.switch.ecn.iter().filter(|threshold| rates.contains(&threshold.rate));
-    of_links.map(|threshold| threshold.kmin).min()
+    scenario.switch.ecn.iter().filter(move |threshold| rates.contains(&threshold.rate))
 }
 
 /// What to write under `switch.ecn`, so that queues as they are do mark.

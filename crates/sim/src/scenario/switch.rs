@@ -45,6 +45,8 @@ pub struct SwitchContext<'a> {
     pub rates: &'a [Rate],
     /// None where there is none that could be read.
     pub topology: Option<&'a Topology>,
+    /// Traffic classes of the packets of all workloads, one bit each.
+    pub classes: u8,
 }
 
 pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
@@ -58,7 +60,7 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let queue = queue(section, "queue discipline of every port", cx);
     let ecn = ecn(section, cx);
     let mut pauses = section.child("pfc");
-    let pfc = pfc(&mut pauses, cx);
+    let mut pfc = pfc(&mut pauses, cx);
     section.absorb("pfc", pauses);
     let help = "with PFC off: maximum length of a queue, as a multiple of the free buffer (dynamic \
                 threshold of Choudhury and Hahne, 1998; 1 is common)";
@@ -66,6 +68,9 @@ pub fn read(section: &mut Section, cx: &SwitchContext) -> SwitchConfig {
     let mut balancing = section.scheme("balancer");
     let balancer = balancer(&mut balancing, cx.defaults.balancer);
     section.absorb("balancer", balancing);
+    let probes = balancer.facts().probe_packet.map_or(0, |(class, _)| 1 << class);
+    // Class 0 is never paused.
+    pfc.classes = ((cx.classes | probes) & !1).count_ones().max(1);
     let queue = queue.unwrap_or_default();
     let port_queues = port_queues(section, cx);
     super::presets::offer(section);
@@ -198,10 +203,15 @@ fn ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
 }
 
 const KMIN_HELP: &str = "no packet is marked below this queue; auto: 100 KB per 25 Gb/s of the port, with DCTCP \
-                         30 KB per 10 Gb/s";
+                         30 KB per 10 Gb/s, below 10 Gb/s as at 10 Gb/s";
 const KMAX_HELP: &str = "every packet is marked above this queue; auto: 400 KB per 25 Gb/s of the port, with DCTCP \
-                         30 KB per 10 Gb/s";
+                         30 KB per 10 Gb/s, below 10 Gb/s as at 10 Gb/s";
 const PMAX_HELP: &str = "marking probability at kmax (published: 0.2; 1 for DCTCP)";
+
+/// Where none are given; the simulators of `[compat]` have them in proportion to any rate.
+fn auto_thresholds(cx: &SwitchContext, rate: Rate) -> EcnThreshold {
+    if cx.rules.like == "none" { cx.defaults.ecn.auto(rate) } else { cx.defaults.ecn.at(rate) }
+}
 
 /// When a packet is held against the thresholds.
 const MARKED_AT: &[(&str, &str)] = &[
@@ -227,7 +237,7 @@ fn common_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
     let at = marked_at(&mut table.parameters());
     let mut thresholds = Vec::new();
     for &rate in cx.rates {
-        let auto = cx.defaults.ecn.at(rate);
+        let auto = auto_thresholds(cx, rate);
         let threshold =
             EcnThreshold { rate, kmin: kmin.unwrap_or(auto.kmin), kmax: kmax.unwrap_or(auto.kmax), pmax, at };
         if enabled && threshold.kmin > threshold.kmax {
@@ -260,7 +270,7 @@ fn listed_ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
             }
             continue;
         };
-        let auto = cx.defaults.ecn.at(rate);
+        let auto = auto_thresholds(cx, rate);
         let (kmin, kmax) = (kmin.unwrap_or(auto.kmin), kmax.unwrap_or(auto.kmax));
         if kmin > kmax {
             table.complain("kmin", format!("{kmin} is above kmax, which is {kmax}"));
@@ -290,7 +300,8 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
     );
     let help = "buffer that belongs to every port and class (published: 4096 B)";
     let reserve = p.bytes("reserve", Bytes(4096), help);
-    let help = "headroom of a port, in units of its rate times its link's delay (published: 3)";
+    let help =
+        "headroom of a port and class, in units of the port's rate times its link's delay (published: 3)";
     let headroom_factor = p.integer("headroom_factor", 3, (0, 1000), help) as u32;
     let resume_help = "resume when the shared part is this far below the threshold (published: 3072 B)";
     let resume_offset = p.bytes("resume_offset", Bytes(3072), resume_help);
@@ -301,7 +312,7 @@ fn pfc(section: &mut Section, cx: &SwitchContext) -> PfcConfig {
                 formula omits it, and so does like = \"hpcc-ns3\")";
     let headroom_extra =
         section.parameters().flag_or_auto("headroom_extra", !cx.rules.no_headroom_extra, help);
-    PfcConfig { enabled, reserve, headroom_factor, headroom_extra, resume_offset, shift }
+    PfcConfig { enabled, classes: 1, reserve, headroom_factor, headroom_extra, resume_offset, shift }
 }
 
 fn balancer(section: &mut Section, default: &'static str) -> BalancerConfig {

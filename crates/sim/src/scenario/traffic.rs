@@ -98,6 +98,12 @@ pub struct TrafficContext<'a> {
 }
 
 impl<'d> Workloads<'d> {
+    /// Traffic classes of all packets, one bit each; of `[transport]` only where a workload runs over it.
+    pub fn classes(&self, transports: &[TransportConfig]) -> u8 {
+        let used = self.specs.iter().flatten().filter_map(|(_, at)| transports.get(usize::from(*at)));
+        used.fold(0, |all, transport| all | transport.classes())
+    }
+
     /// Makes the sources of flows, and hands the sections back to `root`.
     pub fn finish(
         mut self,

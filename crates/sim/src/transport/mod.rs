@@ -335,6 +335,11 @@ impl TransportConfig {
         if each_kind!(self, own => carries(own)) { 0 } else { telemetry.bytes(false) }
     }
 
+    /// Traffic classes of its packets, one bit each.
+    pub fn classes(&self) -> u8 {
+        each_kind!(self, own => own.classes())
+    }
+
     /// Sizes of its packets.
     pub fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
         each_kind!(self.with_telemetry(telemetry), own => own.framing(telemetry))

@@ -44,6 +44,8 @@ pub trait TransportParameters: Sized {
 
     /// Sizes of its packets, without telemetry that the edge of the host adds.
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing;
+    /// Traffic classes of its packets, one bit each.
+    fn classes(&self) -> u8;
     /// Bytes of header of a data packet.
     fn data_header(&mut self) -> &mut u32;
     /// The longest base RTT between two hosts, for its packets; by default that of full packets with their
@@ -343,6 +345,8 @@ pub struct Facts<'a> {
     pub wants_lossless: Option<(&'static str, &'static str)>,
     /// The controller, if it steers the rate of a NIC.
     pub controller: Option<&'a ControllerConfig>,
+    /// The name of the controller, if there is one.
+    pub controller_name: Option<&'a str>,
     /// The name of the controller, if it steers by ECN marks.
     pub marked_controller: Option<&'a str>,
     /// The name of the controller, if it takes longer round trips for congestion.
@@ -388,6 +392,7 @@ impl Default for Facts<'_> {
             overtaken: Overtaken::Nothing,
             wants_lossless: None,
             controller: None,
+            controller_name: None,
             marked_controller: None,
             delay_controller: None,
             longest_timeout: Time::ZERO,

@@ -221,6 +221,7 @@ pub fn published(name: &str, topology: Topology, flows: Vec<FlowSpec>, buffer: B
             ecn,
             pfc: PfcConfig {
                 enabled: true,
+                classes: 1,
                 reserve: Bytes(4096),
                 headroom_factor: 3,
                 headroom_extra: false,

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use proptest::prelude::*;
-use weftline_sim::config::{Config, Forwarding, Recovery, TelemetryConfig};
+use weftline_sim::config::{Config, Forwarding, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
 use weftline_sim::measure::{Entity, Outcome};
 use weftline_sim::net::PFC_FRAME_BYTES;
 use weftline_sim::topology::Topology;
@@ -207,4 +207,51 @@ proptest! {
         }
         lossless(config, shared);
     }
+}
+
+/// An incast of each of these classes, all from the same hosts to host 8, 20 us one after the other.
+fn incasts_of_classes(classes: u8) -> Config {
+    let flows = (0..classes).flat_map(|number| {
+        let incast = incast(8, 400_000).into_iter();
+        let start = Time::from_us(20 * u64::from(number));
+        incast.map(move |flow| FlowSpec { transport: u16::from(number), start, ..flow })
+    });
+    let mut config = normal("none", star(8, Rate::from_gbps(100), Time::from_us(1)), flows.collect());
+    let rdma = rdma_of(&mut config).clone();
+    let of = |class| TransportConfig::Rdma(RdmaConfig { class, rto: None, ..rdma.clone() });
+    config.transports = (1..=classes).map(of).collect();
+    config.switch.pfc.classes = u32::from(classes);
+    config
+}
+
+#[test]
+fn incasts_of_several_classes_drop_nothing_where_each_has_its_headroom() {
+    for classes in [1, 3, 7] {
+        let mut config = incasts_of_classes(classes);
+        config.switch.buffer = Bytes(9 * u64::from(classes) * 50_000 + 100_000);
+        let (_, outcome) = run(config);
+        assert_eq!(sum_of(&outcome, |port| port.packets_dropped), 0, "{classes} classes");
+        assert_eq!(outcome.flows_done, outcome.flows);
+        assert!(sum_of(&outcome, |port| port.pauses) > 0, "{classes} classes: no pause");
+    }
+}
+
+#[test]
+fn the_series_of_pauses_lasts_as_long_as_any_class_is_paused() {
+    let mut config = incasts_of_classes(2);
+    config.switch.buffer = Bytes(1_000_000);
+    config.measure.pauses = true;
+    let (kept, outcome) = run(config);
+    let mut several = 0;
+    for &(node, port, totals) in &outcome.ports {
+        let rows = kept
+            .samples
+            .iter()
+            .filter(|row| row.metric == "paused" && row.entity == Entity::Port(node, port));
+        let rows: Vec<(Time, f64)> = rows.map(|row| (row.time, row.value)).collect();
+        let spans = rows.windows(2).filter(|pair| pair[0].1 > 0.0).map(|pair| pair[1].0 - pair[0].0);
+        assert_eq!(spans.fold(Time::ZERO, |sum, span| sum + span), totals.paused, "node {node}, port {port}");
+        several += rows.windows(2).filter(|pair| pair[0].1 > 0.0 && pair[1].1 > 0.0).count();
+    }
+    assert!(several > 0, "no port was paused for two classes");
 }

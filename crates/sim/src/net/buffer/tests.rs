@@ -1,9 +1,15 @@
 use super::*;
 
 fn star17(buffer: u64) -> SharedBuffer {
+    star17_of(buffer, 1)
+}
+
+/// The same for packets of this number of classes.
+fn star17_of(buffer: u64, classes: u32) -> SharedBuffer {
     let port = BufferedPort { rate: Rate::from_gbps(100), delay: Time::from_us(1) };
     let pfc = PfcConfig {
         enabled: true,
+        classes,
         reserve: Bytes(4096),
         headroom_factor: 3,
         headroom_extra: false,
@@ -90,4 +96,32 @@ fn everything_charged_is_released() {
     let lossless = buffer.lossless.unwrap();
     assert_eq!((lossless.shared_used, buffer.held), (0, 0));
     assert!(lossless.ingress.iter().all(|i| i.bytes == 0 && i.headroom_used == 0));
+}
+
+/// Fills the buffer by all ports and the first classes, each until a packet is refused; whether each had paused its sender and then
+/// had all of its headroom.
+fn fill(buffer: &mut SharedBuffer, classes: u8) -> bool {
+    let mut lossless = true;
+    for (port, class) in (0..17).flat_map(|port| (1..=classes).map(move |class| (port, class))) {
+        let (mut paused, mut after) = (false, 0);
+        loop {
+            match buffer.admit(port, class, 500, 0) {
+                Admission::Refused => break,
+                Admission::Pauses => paused = true,
+                Admission::Taken if paused => after += 500,
+                Admission::Taken => {}
+            }
+        }
+        lossless &= paused && after >= 37_500 - 1000;
+    }
+    lossless
+}
+
+#[test]
+fn a_switch_holds_no_more_than_its_buffer_and_has_headroom_for_each_class_in_use() {
+    for (classes, in_use) in [(1, 1), (3, 3), (7, 7), (1, 3), (2, 7)] {
+        let mut buffer = star17_of(8 << 20, classes);
+        assert_eq!(fill(&mut buffer, in_use), u32::from(in_use) == classes, "{in_use} for {classes}");
+        assert!(buffer.held <= buffer.size, "{in_use} for {classes}: {} of {}", buffer.held, buffer.size);
+    }
 }

@@ -12,7 +12,7 @@ fn read_text(text: &str, sets: &[(&str, &str)], ecn: EcnDefaults) -> (SwitchConf
     }
     let rates = [Rate::from_gbps(100), Rate::from_gbps(400)];
     let defaults = SwitchDefaults { ecn, ..SwitchDefaults::LOSSLESS };
-    let cx = SwitchContext { rules: Rules::none(), defaults, rates: &rates, topology: None };
+    let cx = SwitchContext { rules: Rules::none(), defaults, rates: &rates, topology: None, classes: 0 };
     let mut root = Section::root(&table, "s.toml");
     let mut section = root.child("switch");
     let config = read(&mut section, &cx);

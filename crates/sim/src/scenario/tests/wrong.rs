@@ -702,3 +702,92 @@ fn an_unknown_preset_is_reported_without_what_follows_from_it() {
     let of_kind = "superpod-1024 is of kind \"rail\": leave kind or preset out";
     assert_eq!(all, format!("s.toml:3: topology.kind: {of_kind}"));
 }
+
+#[test]
+fn a_window_is_refused_for_controllers_without_one() {
+    let of = |controller: &str| {
+        problems(&format!("[transport]\nwindow = \"10KB\"\ncontroller = {{ {controller} }}\n"))
+    };
+    for (controller, name) in [("kind = \"dcqcn\"", "dcqcn"), ("kind = \"hpcc\", window = false", "hpcc")] {
+        let expected = format!(
+            "s.toml:7: transport.window: has no effect with \"{name}\" without a window: set window = \"auto\", or \
+             controller.window = true"
+        );
+        assert_eq!(of(controller), [expected]);
+    }
+    for controller in
+        ["kind = \"dcqcn\", window = true", "kind = \"hpcc\"", "kind = \"newreno\"", "kind = \"none\""]
+    {
+        assert_eq!(of(controller), [""; 0]);
+    }
+}
+
+#[test]
+fn headroom_is_set_aside_for_each_class_that_workloads_use() {
+    let of = |buffer: &str, workloads: &str| {
+        let pattern = "kind = \"permutation\"\ntransport = { class = ";
+        let text: String =
+            workloads.chars().map(|class| format!("[[workload]]\n{pattern}{class} }}\n")).collect();
+        load_with(
+            &format!("[topology]\nkind = \"star\"\nhosts = 4\n[switch]\nbuffer = \"{buffer}\"\n{text}"),
+            &[],
+        )
+    };
+    let classes = |workloads: &str| of("8MB", workloads).unwrap().switch.pfc.classes;
+    // [transport] has class 3, which nothing uses here.
+    assert_eq!((classes("1"), classes("11"), classes("12"), classes("1234567")), (1, 1, 2, 7));
+    assert!(of("300KB", "1").is_ok());
+    let error = of("300KB", "12").err().expect("an error").problems[0].to_string();
+    assert!(
+        error.contains("s0 need ") && error.contains(" of headroom and reserve for PFC in 2 classes, but"),
+        "{error}"
+    );
+}
+
+#[test]
+fn headroom_that_cannot_take_what_arrives_after_a_pause_deserves_a_look() {
+    let warnings = |text: &str| load(&format!("{STAR}{text}")).warnings;
+    let of = |pfc: &str| warnings(&format!("[switch]\npfc = {{ {pfc} }}\n"));
+    for small in ["headroom_factor = 1", "headroom_factor = 2, headroom_extra = false"] {
+        let found = of(small);
+        assert!(found[0].starts_with("switch.pfc: headroom is "), "{found:?}");
+        assert!(found[0].contains("switches may drop packets although PFC is on"), "{found:?}");
+    }
+    for fine in ["headroom_factor = 2", "headroom_factor = 3", "headroom_factor = 0, enabled = false"] {
+        assert!(!of(fine).iter().any(|text| text.contains("headroom")), "{fine}");
+    }
+    let compat = warnings("[compat]\nlike = \"hpcc-ns3\"\n[switch]\npfc = { headroom_factor = 1 }\n");
+    assert!(!compat.iter().any(|text| text.contains("headroom")), "{compat:?}");
+}
+
+#[test]
+fn thresholds_that_keep_a_link_from_being_filled_deserve_a_look() {
+    let of = |rate: &str, delay: &str, ecn: &str| {
+        let link = format!("topology.host_link = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n");
+        let transport = "[transport]\nkind = \"tcp\"\ncontroller = { kind = \"dctcp\" }\n";
+        let star = STAR.replace("hosts = 4\n", &format!("hosts = 4\n{}", link.replace("topology.", "")));
+        let scenario = load(&format!("{star}{transport}[switch]\necn = {{ {ecn} }}\n"));
+        scenario
+            .warnings
+            .into_iter()
+            .filter(|text| text.starts_with("switch.ecn: at ports"))
+            .collect::<Vec<_>>()
+    };
+    // Below 10 Gb/s the thresholds of auto are those of 10 Gb/s.
+    assert_eq!(of("100Mbps", "100us", ""), [""; 0]);
+    let found = of("100Mbps", "100us", "kmin = \"300B\", kmax = \"300B\"");
+    assert!(
+        found[0].starts_with("switch.ecn: at ports of 100Mbps every packet is marked above a queue of 300B (kmax), less than a full packet"),
+        "{found:?}"
+    );
+    let found = of("10Gbps", "1ms", "");
+    assert!(
+        found[0].contains("30KB (kmax), less than a seventh of the ") && found[0].contains("\"dctcp\""),
+        "{found:?}"
+    );
+    assert_eq!(of("10Gbps", "10us", ""), [""; 0]);
+    assert!(
+        of("100Mbps", "1ms", "kmin = \"400B\", kmax = \"1.6KB\"")[0]
+            .contains("(kmax), less than a seventh of the ")
+    );
+}

@@ -161,6 +161,10 @@ impl TransportParameters for FastpassConfig {
         if let TransportConfig::Fastpass(own) = transport { Some(own) } else { None }
     }
 
+    fn classes(&self) -> u8 {
+        0b11 << self.class
+    }
+
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
         Framing::of(self.mtu, self.header, self.control)
     }

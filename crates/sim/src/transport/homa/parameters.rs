@@ -184,6 +184,10 @@ impl TransportParameters for HomaConfig {
         if let TransportConfig::Homa(own) = transport { Some(own) } else { None }
     }
 
+    fn classes(&self) -> u8 {
+        (0..self.priorities as u8).fold(0, |classes, level| classes | 1 << self.class(level))
+    }
+
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
         // Packets that need no grant have a longer header and less payload.
         let first = FirstPackets {

@@ -56,7 +56,7 @@ use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
 use receiving::Arrivals;
 use rustc_hash::FxHashMap;
-use sender::{Sender, Standing};
+use sender::{SUBFLOW_WINDOWS, Sender, Standing};
 
 /// Timers: four to a number, of a subflow that sends, of one that receives, of a connection, of a NIC.
 const TOKENS: u32 = 4;
@@ -190,27 +190,18 @@ impl Transport for Mptcp {
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         let sender = self.senders.iter().find(|sender| sender.carries(flow) && !sender.over)?;
-        let up = || sender.paths.iter().filter(|path| path.standing == Standing::Up);
-        let windows = || up().map(|path| self.outgoing[path.slot].window.cwnd as f64);
-        let in_flight: u64 = up().map(|path| self.outgoing[path.slot].board.pipe()).sum();
+        // Every subflow keeps its name, whichever others are up.
+        let named = sender.paths.iter().zip(SUBFLOW_WINDOWS);
+        let up = || named.clone().filter(|(path, _)| path.standing == Standing::Up);
+        let windows = || up().map(|(path, name)| (name, self.outgoing[path.slot].window.cwnd as f64));
+        let in_flight: u64 = up().map(|(path, _)| self.outgoing[path.slot].board.pipe()).sum();
         let mut internals = vec![
             ("subflows", up().count() as f64),
             ("in_flight_bytes", in_flight as f64),
             ("reinjected_bytes", sender.reinjected as f64),
         ];
-        internals.extend(SUBFLOW_WINDOWS.into_iter().zip(windows()));
-        Some(FlowView { rate_bps: None, cwnd_bytes: Some(windows().sum()), internals })
+        internals.extend(windows());
+        let window = windows().map(|(_, bytes)| bytes).sum();
+        Some(FlowView { rate_bps: None, cwnd_bytes: Some(window), internals })
     }
 }
-
-/// Names of the windows of the first subflows that are up.
-const SUBFLOW_WINDOWS: [&str; 8] = [
-    "subflow0_cwnd_bytes",
-    "subflow1_cwnd_bytes",
-    "subflow2_cwnd_bytes",
-    "subflow3_cwnd_bytes",
-    "subflow4_cwnd_bytes",
-    "subflow5_cwnd_bytes",
-    "subflow6_cwnd_bytes",
-    "subflow7_cwnd_bytes",
-];

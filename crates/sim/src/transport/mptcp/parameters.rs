@@ -23,9 +23,9 @@ const SCHEDULERS: &[(&str, &str)] = &[
     ("redundant", "every subflow carries everything"),
     (
         "linux",
-        "of the subflows with room in their buffer (some three of their largest windows so far, as the kernel sizes it), the one \
-         whose buffer is empty soonest at its pacing rate, for 65 428 B at a time; data wait there for the window, so opportunistic \
-         and penalise are off, and what is sent again goes to idle subflows alone",
+        "the subflow whose buffer is empty soonest at its pacing rate, for 65 428 B at a time; while that buffer (some three of the \
+         subflow's largest windows so far, as the kernel sizes it) is full, no subflow gets new data; data wait there for the window, \
+         so opportunistic and penalise are off, and what is sent again goes to idle subflows alone",
     ),
 ];
 const JOINS: &[(&str, &str)] = &[
@@ -111,7 +111,7 @@ pub enum SchedulerKind {
     RoundRobin,
     /// All: each carries everything.
     Redundant,
-    /// Those with room in their buffer: the one that is empty soonest, for a burst.
+    /// The one whose buffer is empty soonest, for a burst; none while that buffer is full.
     Linger,
 }
 
@@ -212,6 +212,10 @@ impl TransportParameters for MptcpConfig {
 
     fn of(transport: &TransportConfig) -> Option<&MptcpConfig> {
         if let TransportConfig::Mptcp(own) = transport { Some(own) } else { None }
+    }
+
+    fn classes(&self) -> u8 {
+        self.tcp.classes()
     }
 
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing {

@@ -2,9 +2,9 @@
 //!
 //! Source: Raiciu et al., NSDI 2012, §4.2 (the shortest round-trip time first); Paasch et al., "Experimental evaluation of
 //! multipath TCP schedulers", CSWS 2014 (round robin); Frommgen et al., "ReMP TCP: low latency multipath TCP", ICC 2016
-//! (redundant). The scheduler of Linux (net/mptcp/protocol.c, from memory, unverified, beyond what is measured of its rule): of the
-//! subflows whose send buffer has room the one with the shortest linger time, which is what its buffer holds over its smoothed
-//! pacing rate; it keeps the turn for a burst. A buffer grows with the window and never shrinks, so after a slow start that went
+//! (redundant). The scheduler of Linux (net/mptcp/protocol.c, from memory, unverified, beyond what is measured of its rule): of all
+//! active subflows the one with the shortest linger time, which is what its buffer holds over its smoothed pacing rate; if its
+//! buffer is full, nobody gets anything, as a slower one would be empty later still; it keeps the turn for a burst. A buffer grows with the window and never shrinks, so after a slow start that went
 //! too far it holds seconds of data, for which the receiver waits before it reads what others have brought.
 
 use super::stream::MAX_SUBFLOWS;

@@ -2,7 +2,7 @@
 
 use super::packets;
 use super::scheduler::{self, Order};
-use super::stream::{Given, Stream};
+use super::stream::{Given, MAX_SUBFLOWS, Stream};
 use crate::congestion::window::coupled::Subflow;
 use crate::congestion::window::{State, WindowController};
 use crate::measure::FlowRecord;
@@ -118,19 +118,18 @@ impl Path {
         self.given.iter().map(|(_, given)| given.piece)
     }
 
-    /// It may get a segment: it is up, nothing of it has timed out, and its window, or in Linux its buffer, has room.
+    /// The scheduler considers it: it is up, and nothing of it has timed out, or in Linux it is not stale.
+    fn is_active(&self, outgoing: &Outgoing, config: &MptcpConfig) -> bool {
+        let timeouts = if config.scheduler == SchedulerKind::Linger { scheduler::STALE } else { 1 };
+        self.standing == Standing::Up && outgoing[self.slot].timeouts < timeouts
+    }
+
+    /// Its window, or in Linux its buffer, has room for a segment.
     fn has_room(&self, outgoing: &Outgoing, config: &MptcpConfig) -> bool {
-        if self.standing != Standing::Up {
-            return false;
-        }
-        let tcp = &outgoing[self.slot];
         let mss = u64::from(config.tcp.mss);
         match config.scheduler {
-            SchedulerKind::Linger => {
-                tcp.timeouts < scheduler::STALE
-                    && self.buffered(outgoing) < scheduler::buffer(self.widest, mss)
-            }
-            _ => tcp.timeouts == 0 && (self.buffered(outgoing) == 0 || tcp.room() >= mss),
+            SchedulerKind::Linger => self.buffered(outgoing) < scheduler::buffer(self.widest, mss),
+            _ => self.buffered(outgoing) == 0 || outgoing[self.slot].room() >= mss,
         }
     }
 
@@ -219,35 +218,46 @@ impl Sender {
 
     /// The subflow that gets something next, and what.
     pub fn choose(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
-        let lingers = config.scheduler == SchedulerKind::Linger;
-        if lingers && let Some(given) = self.burst_continues(outgoing, config) {
-            return Some((self.turn - 1, given));
+        if config.scheduler == SchedulerKind::Linger {
+            return self.choose_by_linger(outgoing, config);
         }
         let times = self.paths.iter().map(|path| {
-            path.has_room(outgoing, config).then(|| match lingers {
-                true => path.linger(outgoing),
-                false => outgoing[path.slot].rtt.smoothed().unwrap_or(Time::ZERO),
-            })
+            let asked = path.is_active(outgoing, config) && path.has_room(outgoing, config);
+            asked.then(|| outgoing[path.slot].rtt.smoothed().unwrap_or(Time::ZERO))
         });
         let order = Order::new(config.scheduler, times, self.turn);
         for at in order.subflows() {
             let given = match config.scheduler {
                 SchedulerKind::Redundant => self.stream.copy_for(at, self.paths[at].cursor),
-                // Linux sends again on subflows alone that have nothing else to send.
-                SchedulerKind::Linger if self.paths[at].buffered(outgoing) > 0 => {
-                    self.stream.new_for(at, config.opportunistic)
-                }
                 _ => self.stream.next_for(at, config.opportunistic),
             };
             if let Some(given) = given {
                 self.turn = at + 1;
-                if lingers {
-                    self.begin_burst(at, &given, outgoing);
-                }
                 return Some((at, given));
             }
         }
         None
+    }
+
+    /// The same by the rule of Linux: the minimum linger time is that of all active subflows, and while the buffer of the subflow that
+    /// has it is full, no other one gets new data. That wait ends: the subflow's buffer drains, or those of others do, until one of
+    /// them has the minimum, or the subflow becomes stale.
+    fn choose_by_linger(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
+        if let Some(given) = self.burst_continues(outgoing, config) {
+            return Some((self.turn - 1, given));
+        }
+        let active = |path: &Path| path.is_active(outgoing, config).then(|| path.linger(outgoing));
+        let order = Order::new(config.scheduler, self.paths.iter().map(active), self.turn);
+        // Linux sends again on subflows alone that have nothing else to send.
+        let mut idle = order.subflows().filter(|&at| self.paths[at].buffered(outgoing) == 0);
+        let again = idle.find_map(|at| Some((at, self.stream.again_for(at)?)));
+        let (at, given) = again.or_else(|| {
+            let at = order.subflows().next().filter(|&at| self.paths[at].has_room(outgoing, config))?;
+            Some((at, self.stream.new_for(at, config.opportunistic)?))
+        })?;
+        self.turn = at + 1;
+        self.begin_burst(at, &given, outgoing);
+        Some((at, given))
     }
 
     /// In Linux, buffers grow with windows; that of the connection is those of its subflows together.
@@ -266,7 +276,7 @@ impl Sender {
     /// What the subflow that had the last segment gets, if its burst has not ended and its buffer has room.
     fn burst_continues(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<Given> {
         let path = self.paths.get(self.turn.checked_sub(1)?)?;
-        if self.burst == 0 || !path.has_room(outgoing, config) {
+        if self.burst == 0 || !path.is_active(outgoing, config) || !path.has_room(outgoing, config) {
             return None;
         }
         let given = self.stream.new_for(self.turn - 1, config.opportunistic)?;
@@ -441,25 +451,20 @@ impl Sender {
     }
 }
 
-/// Payload that left on each of the first subflows.
-const SUBFLOW_BYTES: [&str; 16] = [
-    "subflow0_bytes",
-    "subflow1_bytes",
-    "subflow2_bytes",
-    "subflow3_bytes",
-    "subflow4_bytes",
-    "subflow5_bytes",
-    "subflow6_bytes",
-    "subflow7_bytes",
-    "subflow8_bytes",
-    "subflow9_bytes",
-    "subflow10_bytes",
-    "subflow11_bytes",
-    "subflow12_bytes",
-    "subflow13_bytes",
-    "subflow14_bytes",
-    "subflow15_bytes",
-];
+/// A metric of every subflow.
+macro_rules! of_subflows {
+    ($metric:literal) => {
+        of_subflows!($metric: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31)
+    };
+    ($metric:literal: $($number:literal)*) => {
+        [$(concat!("subflow", $number, $metric)),*]
+    };
+}
+
+/// Payload that left on each subflow.
+const SUBFLOW_BYTES: [&str; MAX_SUBFLOWS] = of_subflows!("_bytes");
+/// The window of each subflow.
+pub const SUBFLOW_WINDOWS: [&str; MAX_SUBFLOWS] = of_subflows!("_cwnd_bytes");
 
 /// The version that a scenario asks for.
 pub fn version(config: &MptcpConfig) -> Version {

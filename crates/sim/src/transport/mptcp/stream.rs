@@ -150,10 +150,13 @@ impl Stream {
     /// What a subflow with room gets: a piece that waits to be sent again and is not on it, or new data, or, where the shared
     /// window or the send buffer lets no new data out and `opportunistic` says so, the piece that holds it up.
     pub fn next_for(&mut self, subflow: usize, opportunistic: bool) -> Option<Given> {
-        if let Some(number) = self.take_again(subflow) {
-            return Some(self.give(number, subflow, 0));
-        }
-        self.new_for(subflow, opportunistic)
+        self.again_for(subflow).or_else(|| self.new_for(subflow, opportunistic))
+    }
+
+    /// A piece that waits to be sent again and is not on this subflow.
+    pub fn again_for(&mut self, subflow: usize) -> Option<Given> {
+        let number = self.take_again(subflow)?;
+        Some(self.give(number, subflow, 0))
     }
 
     /// The same without what waits to be sent again.

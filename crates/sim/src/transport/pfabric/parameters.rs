@@ -128,6 +128,10 @@ impl TransportParameters for PfabricConfig {
         if let TransportConfig::Pfabric(own) = transport { Some(own) } else { None }
     }
 
+    fn classes(&self) -> u8 {
+        1 << self.class
+    }
+
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
         Framing::of(self.mtu, self.header, self.ack_header)
     }

@@ -203,6 +203,10 @@ impl TransportParameters for PhostConfig {
         if let TransportConfig::Phost(own) = transport { Some(own) } else { None }
     }
 
+    fn classes(&self) -> u8 {
+        if self.short > 0 { 0b111 << self.class } else { 0b11 << self.class }
+    }
+
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
         Framing { acks_each: false, ..Framing::of(self.mtu, self.header, self.control) }
     }

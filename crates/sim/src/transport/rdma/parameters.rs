@@ -232,12 +232,20 @@ impl TransportParameters for RdmaConfig {
         }
         let help = "pace the packets of a flow at its rate (published: true)";
         let pacing = p.flag("pacing", true, help);
-        let help = "maximum bytes in flight of a flow with a window; auto: line rate times base RTT";
+        let help = "maximum bytes in flight, for controllers that have a window (controller.window); auto: line rate times base RTT";
         let window = p.bytes_or_auto("window", help);
         let help = "base RTT T of controllers and windows; auto: the maximum over all pairs of hosts";
         let base_rtt = p.time_or_auto("base_rtt", help);
         if window == Some(Bytes(0)) {
             p.complain("window", "a window of 0 would never send: expected a size above 0B".into());
+        }
+        let without = controller.as_ref().filter(|controller| window.is_some() && !controller.has_window());
+        let window = window.filter(|_| without.is_none());
+        if let Some(controller) = without {
+            let name = controller.name();
+            p.without_effect("window", || {
+                format!("has no effect with \"{name}\" without a window: set window = \"auto\", or controller.window = true")
+            });
         }
         if let Some(given) = base_rtt.filter(|given| *given == Time::ZERO || *given > LONGEST_BASE_RTT) {
             let message = format!("expected a time above zero and at most {LONGEST_BASE_RTT}, found {given}");
@@ -267,6 +275,10 @@ impl TransportParameters for RdmaConfig {
 
     fn of(transport: &TransportConfig) -> Option<&RdmaConfig> {
         if let TransportConfig::Rdma(own) = transport { Some(own) } else { None }
+    }
+
+    fn classes(&self) -> u8 {
+        1 << self.class
     }
 
     fn framing(&self, telemetry: &TelemetryConfig) -> Framing {
@@ -311,6 +323,7 @@ impl TransportParameters for RdmaConfig {
             overtaken,
             wants_lossless,
             controller: Some(&self.controller),
+            controller_name: Some(self.controller.name()),
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
@@ -415,6 +428,7 @@ impl TransportParameters for RdmaConfig {
             base_rtt,
             round_trip,
             window_bytes: self.window.map(|w| w.0).or(whole_network),
+            // That of another crate may set a window itself, up to this one.
             window: match (needs.window, self.window) {
                 (Window::None, Some(_)) => Window::Fixed,
                 (window, _) => window,

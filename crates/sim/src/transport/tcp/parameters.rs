@@ -128,6 +128,10 @@ impl TransportParameters for TcpConfig {
         if let TransportConfig::Tcp(own) = transport { Some(own) } else { None }
     }
 
+    fn classes(&self) -> u8 {
+        1 << self.class
+    }
+
     fn framing(&self, _telemetry: &TelemetryConfig) -> Framing {
         Framing { acks_each: self.ack.every == 1, ..Framing::of(self.mss, self.header, self.ack_header) }
     }
@@ -151,6 +155,7 @@ impl TransportParameters for TcpConfig {
                     instead: "transport.loss_detection = \"rack\"",
                 },
             },
+            controller_name: Some(self.controller.name()),
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: self.rto.longest_first(),
