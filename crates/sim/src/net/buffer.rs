@@ -1,13 +1,15 @@
 //! A switch's shared buffer: who may use how much of it, and when the sender must pause.
 //!
-//! With PFC, bytes are charged to the port and class they came in by: first a reserve, then the shared pool up to a
-//! dynamic threshold (what is left of the pool, shifted), then headroom, which takes what is still in flight while a pause
-//! travels. Every port has reserve and headroom for each class in use, as pauses hold back one class alone. Without PFC, a queue may hold a multiple of the free buffer (Choudhury and Hahne, 1998).
+//! With PFC, bytes are charged to the port and class they came in by: first a reserve, then the shared pool
+//! up to a dynamic threshold (what is left of the pool, shifted), then headroom, which takes what is still in
+//! flight while a pause travels. Every port has reserve and headroom for each class in use, as pauses hold
+//! back one class alone. Without PFC, a queue may hold a multiple of the free buffer (Choudhury and Hahne,
+//! 1998).
 //!
-//! Source: the HPCC authors' simulator (Li et al., SIGCOMM 2019, §5.1), after the Broadcom MMU.
-//! Differs from the source outside the compat mode: headroom has three packets and a pause frame on top, because
-//! rate times delay alone is too small on very short links: the packet that calls for the pause, one that is being sent
-//! the other way and holds up the pause frame, and one that the paused sender has begun.
+//! Source: the HPCC authors' simulator (Li et al., SIGCOMM 2019, §5.1), after the Broadcom MMU. Differs from
+//! the source outside the compat mode: headroom has three packets and a pause frame on top, because rate
+//! times delay alone is too small on very short links: the packet that calls for the pause, one that is being
+//! sent the other way and holds up the pause frame, and one that the paused sender has begun.
 
 use super::PFC_FRAME_BYTES;
 use crate::queue::CLASSES;
@@ -16,7 +18,8 @@ use crate::units::{Bytes, Rate, Time};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PfcConfig {
     pub enabled: bool,
-    /// Classes of packets in the run that can be paused, at least 1; every port has reserve and headroom for each.
+    /// Classes of packets in the run that can be paused, at least 1; every port has reserve and headroom for
+    /// each.
     pub classes: u32,
     /// Reserve of every port and class, in bytes.
     pub reserve: Bytes,
@@ -85,7 +88,8 @@ struct Ingress {
 }
 
 impl SharedBuffer {
-    /// `nic_rate` is the rate at which the threshold's shift is `pfc.shift`; `packet` the largest packet in bytes.
+    /// `nic_rate` is the rate at which the threshold's shift is `pfc.shift`; `packet` the largest packet in
+    /// bytes.
     pub fn new(
         size: Bytes,
         ports: &[BufferedPort],
@@ -104,8 +108,8 @@ impl SharedBuffer {
         SharedBuffer { size: size.0, held: 0, lossy_alpha, plenty, lossless }
     }
 
-    /// Whether a packet that finds its egress port idle and empty may pass without being charged: it would be admitted
-    /// and released at once, and call for no pause. Some that might are told no.
+    /// Whether a packet that finds its egress port idle and empty may pass without being charged: it would be
+    /// admitted and released at once, and call for no pause. Some that might are told no.
     #[inline]
     pub fn lets_pass(&self, port: u16, class: u8, size: u64) -> bool {
         match &self.lossless {
@@ -121,7 +125,8 @@ impl SharedBuffer {
     #[inline]
     pub fn admit(&mut self, port: u16, class: u8, size: u64, queued: u64) -> Admission {
         let admission = match &mut self.lossless {
-            // Reserve and headroom are set aside for the classes in use, but class 0, which cannot be paused, is charged too.
+            // Reserve and headroom are set aside for the classes in use, but class 0, which cannot be paused,
+            // is charged too.
             Some(_) if self.held + size > self.size => Admission::Refused,
             Some(lossless) => lossless.admit(port, class, size),
             None => {
@@ -189,14 +194,15 @@ pub fn set_aside(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
     headroom(port, pfc, packet).saturating_add(pfc.reserve.0).saturating_mul(u64::from(pfc.classes))
 }
 
-/// Headroom of a port and class in bytes: what arrives while a pause travels and takes effect. `packet` is the largest.
+/// Headroom of a port and class in bytes: what arrives while a pause travels and takes effect. `packet` is
+/// the largest.
 pub fn headroom(port: &BufferedPort, pfc: &PfcConfig, packet: u64) -> u64 {
     let in_flight = port.rate.bytes_in(port.delay).0 * u64::from(pfc.headroom_factor);
     in_flight + if pfc.headroom_extra { extra(packet) } else { 0 }
 }
 
-/// Headroom with which a port drops nothing: what is in flight while a pause goes one way and data come the other, and what
-/// [`PfcConfig::headroom_extra`] stands for.
+/// Headroom with which a port drops nothing: what is in flight while a pause goes one way and data come the
+/// other, and what [`PfcConfig::headroom_extra`] stands for.
 pub fn lossless_headroom(port: &BufferedPort, packet: u64) -> u64 {
     2 * port.rate.bytes_in(port.delay).0 + extra(packet)
 }

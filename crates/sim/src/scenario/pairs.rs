@@ -1,8 +1,9 @@
-//! Parts of a scenario that do not suit each other: balancers that reorder under transports that take that for loss, controllers that
-//! steer by marks over switches that never mark, go-back-N over buffers that drop.
+//! Parts of a scenario that do not suit each other: balancers that reorder under transports that take that
+//! for loss, controllers that steer by marks over switches that never mark, go-back-N over buffers that drop.
 //!
-//! Every part says for itself what it does and needs ([`BalancerConfig::order`](crate::balance::BalancerConfig::order), [`TransportConfig::facts`]); what follows
-//! from two of them together stands here.
+//! Every part says for itself what it does and needs
+//! ([`BalancerConfig::order`](crate::balance::BalancerConfig::order), [`TransportConfig::facts`]); what
+//! follows from two of them together stands here.
 
 use super::Scenario;
 use crate::balance::{self, NetworkView, Reorders};
@@ -170,8 +171,8 @@ fn reorders(scenario: &Scenario) -> Option<Reason> {
     }
 }
 
-/// A pause after which little is still in flight: the longest round trip, and a queue halfway up the ramp of marks, which are the
-/// published ones where nothing is marked.
+/// A pause after which little is still in flight: the longest round trip, and a queue halfway up the ramp of
+/// marks, which are the published ones where nothing is marked.
 fn in_turn(scenario: &Scenario) -> Time {
     const PUBLISHED: (Bytes, Rate) = (Bytes(250_000), Rate::from_gbps(25));
     let drains = |&EcnThreshold { rate, kmin, kmax, .. }: &EcnThreshold| {
@@ -292,7 +293,8 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
     })
 }
 
-/// Flows react to marks, and every packet is marked whenever another one waits, or above a queue too short to keep a link busy.
+/// Flows react to marks, and every packet is marked whenever another one waits, or above a queue too short to
+/// keep a link busy.
 fn marked_too_early(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
     let facts = transport.facts();
     // TCP with ECN reacts to marks under any controller.
@@ -365,7 +367,8 @@ fn thresholds_in_use(scenario: &Scenario) -> impl Iterator<Item = &EcnThreshold>
 /// What to write under `switch.ecn`, so that queues as they are do mark.
 fn advice(scenario: &Scenario) -> String {
     let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
-    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; a short queue allows at most half of itself.
+    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; a short queue allows
+    // at most half of itself.
     match room.filter(|room| *room < scenario.switch.buffer) {
         Some(room) => {
             let half = Bytes(room.0 / 2);
