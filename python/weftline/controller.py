@@ -33,8 +33,8 @@ class Controller:
     Notes
     -----
     `on_ack(ack)` gets `now_ns`, `acknowledged` (next byte that the receiver expects), `newly_acknowledged`
-    (bytes that left the flight), `next_byte` (next byte to be sent), `marked` (ECN), `rtt_ns`, `negative` (a
-    packet is missing), and `hops`.
+    (bytes that left the flight), `next_byte` (next byte to be sent), `marked` (ECN), `rtt_ns` and
+    `payload` (of the packet that it answers), `negative` (a packet is missing), and `hops`.
 
     A class attribute ``needs_int = True`` asks for in-band telemetry: `hops` then has an entry per switch of
     the path with `time_ns`, `sent_bytes`, `queue_bytes` and `rate_bps`. Times and bytes wrap as in the

@@ -44,6 +44,8 @@ pub struct Ack {
     /// The packet that it answers was marked (ECN).
     marked: bool,
     rtt_ns: f64,
+    /// Payload bytes of that packet; 0 where its message has ended already.
+    payload: u32,
     /// It says that a packet is missing.
     negative: bool,
     /// Telemetry of the path, first hop first; empty without.
@@ -236,6 +238,7 @@ impl PythonController {
             next_byte: ack.next_byte,
             marked: ack.marked,
             rtt_ns: ack.rtt.as_ns(),
+            payload: ack.payload,
             negative: ack.negative,
             hops: PyList::new(py, hops)?.unbind(),
         })

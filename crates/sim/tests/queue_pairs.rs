@@ -89,6 +89,20 @@ fn a_ring_recovers_under_every_controller_and_transport() {
 }
 
 #[test]
+fn a_short_last_packet_of_each_message_leaves_the_laws_of_round_trips_as_they_are() {
+    for kind in ["theta-powertcp", "timely"] {
+        let period = |bytes: &str| {
+            let controller = format!("{{ kind = \"{kind}\" }}");
+            let sets = [("transport.controller", controller.as_str()), ("workload.0.bytes", bytes)];
+            periods(&ring(RING, &sets).1)[5]
+        };
+        // Messages of 400 full packets, and of four bytes more.
+        let (full, longer) = (period("2400KB"), period("2400024B"));
+        assert!((longer / full - 1.0).abs() < 0.02, "{kind}: {longer} ns against {full}");
+    }
+}
+
+#[test]
 fn a_ring_over_several_subflows_is_back_at_its_period_after_any_disturbance() {
     let pokes = [
         vec![(1, 4, 800, 100)],

@@ -64,6 +64,8 @@ pub struct Ack<'a> {
     pub marked: bool,
     /// Time since the transmission of the acknowledged packet began.
     pub rtt: Time,
+    /// Payload bytes of that packet; 0 where its message has ended already.
+    pub payload: u32,
     /// The acknowledgement reports a missing packet.
     pub negative: bool,
     pub telemetry: Option<IntView<'a>>,

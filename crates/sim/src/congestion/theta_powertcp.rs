@@ -16,6 +16,8 @@
 //! "released"` repeats what the code does beyond the paper: a power that is over 1.05 T, theta' + 1 at least 0.5,
 //! gamma 0.7, a new rate with every acknowledgement relative to that of a round trip ago, INT on the wire that is
 //! not used, and a first acknowledgement that is compared with time 0.
+//! The RTT of a short packet is shorter, however long the queues are: where flows follow each other over a queue pair that
+//! stays open, the published law takes in the RTTs of its longest packets only.
 //! Parameters: see [`ThetaPowerTcpParameters::read`].
 
 use super::powertcp::{Step, additive, average, law, min_rate};
@@ -83,13 +85,16 @@ impl ControllerParameters for ThetaPowerTcpParameters {
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> ThetaPowerTcp {
         let released = self.released.unwrap_or(false);
+        let base_rtt_ns = if released { flow.base_rtt } else { flow.round_trip }.ns().max(1);
         let range = RateRange::new(self.min_rate, flow.line_rate);
         ThetaPowerTcp {
             step: Step { gamma: self.gamma, additive: self.additive.0, range, released },
             margin: if released { RELEASED_MARGIN } else { 1.0 },
             min_change: if released { RELEASED_MIN_CHANGE } else { 0.0 },
             window: self.window,
-            base_rtt_ns: if released { flow.base_rtt } else { flow.round_trip }.ns().max(1),
+            configured_rtt_ns: base_rtt_ns,
+            base_rtt_ns,
+            longest: 0,
             u: 1.0,
             reference: range.max,
             last_update_seq: 0,
@@ -111,8 +116,12 @@ pub struct ThetaPowerTcp {
     /// The lowest theta' + 1 that counts.
     min_change: f64,
     window: Window,
-    /// T in whole ns: the minimum that the flow has seen.
+    /// T of the network in whole ns.
+    configured_rtt_ns: u64,
+    /// T in whole ns: the minimum of that and of the RTTs that the flow has seen.
     base_rtt_ns: u64,
+    /// Payload bytes of the longest packet that was acknowledged.
+    longest: u32,
     /// Moving average of power over T, relative to that of a full link without queue.
     u: f64,
     /// The rate of one round trip ago, in bit/s.
@@ -125,6 +134,9 @@ pub struct ThetaPowerTcp {
 
 impl CongestionController for ThetaPowerTcp {
     fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
+        if !self.step.released && !self.compares(ack.payload) {
+            return;
+        }
         let rtt_ns = ack.rtt.ns().max(1);
         self.base_rtt_ns = self.base_rtt_ns.min(rtt_ns);
         let full = ack.acknowledged > self.last_update_seq;
@@ -155,6 +167,16 @@ impl CongestionController for ThetaPowerTcp {
 }
 
 impl ThetaPowerTcp {
+    /// Whether the RTT of a packet of this length can be compared with those before; a longer one begins anew.
+    fn compares(&mut self, payload: u32) -> bool {
+        if payload > self.longest {
+            self.longest = payload;
+            self.base_rtt_ns = self.configured_rtt_ns;
+            self.last = None;
+        }
+        payload == self.longest
+    }
+
     /// Takes in an RTT at `now`, after the one `before`; whether time has passed between them.
     fn measure(&mut self, rtt_ns: u64, now: Time, before: (u64, Time)) -> bool {
         let dt = (now - before.1).ns();

@@ -113,6 +113,7 @@ impl Sender {
             next_byte: self.next,
             marked: false,
             rtt: Time::from_ns(now - sent_at),
+            payload: 1_000,
             negative: false,
             telemetry: Some(IntView { hops: 1, records: &[record], path_id: 0 }),
             load: None,

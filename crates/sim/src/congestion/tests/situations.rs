@@ -28,6 +28,7 @@ pub fn ack(acknowledged: u64, next_byte: u64) -> Ack<'static> {
         next_byte,
         marked: false,
         rtt: Time::from_us(10),
+        payload: 1_000,
         negative: false,
         telemetry: None,
         load: None,

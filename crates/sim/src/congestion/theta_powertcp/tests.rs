@@ -51,3 +51,21 @@ fn the_lowest_rtt_that_a_flow_sees_becomes_its_base() {
     tell(&mut law, &mut control, 20_000, 9_000);
     assert_eq!((law.u, control.rate), (1.0, rate));
 }
+
+#[test]
+fn rtts_of_short_packets_are_not_compared_with_those_of_long_ones() {
+    let (mut law, mut control) = started(false);
+    let mut answer = |at_ns: u64, rtt_ns: u64, payload: u32| {
+        let (now, rtt) = (Time::from_ns(at_ns), Time::from_ns(rtt_ns));
+        law.on_ack(&Ack { now, rtt, payload, ..ack(at_ns, at_ns + 10) }, &mut control);
+        (law.base_rtt_ns, control.rate.0)
+    };
+    // Short ones by themselves are what there is to compare; the first long one begins anew.
+    assert_eq!(answer(20_000, 6_000, 4), (6_000, LINE));
+    assert_eq!(answer(40_000, 12_240, 1_000), (12_240, LINE));
+    assert_eq!(answer(60_000, 12_000, 1_000), (12_000, LINE));
+    // A short one between says nothing, nor does one whose message has ended.
+    assert_eq!(answer(61_000, 6_000, 4), (12_000, LINE));
+    assert_eq!(answer(62_000, 6_000, 0), (12_000, LINE));
+    assert_eq!(answer(80_000, 12_000, 1_000), (12_000, LINE));
+}

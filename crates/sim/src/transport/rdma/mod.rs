@@ -174,6 +174,8 @@ impl Rdma {
         let settings = cx.settings.of::<RdmaConfig>(pair.transport);
         let mtu = settings.mtu;
         let before = pair.windowed.is_some().then(|| pair.before(&packet, mtu, now));
+        // Only the last packet of a flow can be a short one.
+        let payload = if packet.is_last() { pair.payload_of(packet.aux, mtu) } else { mtu };
         let newly = pair.acknowledge(&packet, settings);
         if newly > 0 {
             pair.progress(now);
@@ -198,6 +200,7 @@ impl Rdma {
             next_byte: pair.next,
             marked: packet.marked(),
             rtt: now - packet.sent,
+            payload,
             negative,
             telemetry: (packet.carries && cx.settings.pint.is_none())
                 .then(|| cx.net.int_view(id))

@@ -336,6 +336,12 @@ impl QueuePair {
         windowed.acknowledged(&news, &mut self.control);
     }
 
+    /// Payload bytes of the packet with this number; 0 where its flow is done.
+    #[cold]
+    pub fn payload_of(&self, number: u32, mtu: u32) -> u32 {
+        u32::from(numbered(u64::from(number), self.stream.as_deref(), self.size, u64::from(mtu)).payload)
+    }
+
     /// The timeout has expired, with so many bytes unacknowledged: a window controller learns of it.
     pub fn tell_timed_out(&mut self, outstanding: u64, now: Time) {
         let in_flight = self.in_flight();

@@ -72,7 +72,7 @@ impl Rdma {
         if settings.acks_first {
             answered.wire_class = 0;
         }
-        answered.flags &= flag::MARKED;
+        answered.flags &= flag::MARKED | flag::LAST;
         if !cx.settings.rules.murmur_ecmp && !cx.settings.rules.flow_number_labels {
             answered.hash = reverse_hash(packet.hash);
         }
