@@ -8,7 +8,7 @@
 
 pub use pint::nearest::{meant, nearest, unknown};
 
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Bytes, Frequency, Rate, Time};
 
 /// A value as it is written in a scenario.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,6 +48,8 @@ pub enum Kind {
     Time,
     Bytes,
     Rate,
+    /// In 1/s; a number without a unit is accepted, too.
+    Frequency,
     Number {
         min: f64,
         max: f64,
@@ -216,6 +218,29 @@ impl<'a> Parameters<'a> {
         }
         self.complain(key, format!("{bytes} is out of range: expected {min}B to {max}B"));
         default
+    }
+
+    /// Reads a frequency, or a gain over time, in 1/s: with its unit, or as a number.
+    pub fn frequency(&mut self, key: &'static str, default: Frequency, help: &'static str) -> f64 {
+        let number = match self.source.peek(key) {
+            Some(Value::Number(x)) => Some(x),
+            Some(Value::Integer(i)) => Some(i as f64),
+            _ => None,
+        };
+        let Some(number) = number else {
+            return self.quantity(key, Kind::Frequency, Some(default), help).unwrap_or(default).0;
+        };
+        self.source.get(key);
+        let value = match Frequency(number).to_string().parse::<Frequency>() {
+            Ok(value) => value,
+            Err(error) => {
+                self.source.complain(key, error.to_string());
+                default
+            }
+        };
+        let (default, resolved) = (default.to_string(), Value::Text(value.to_string()));
+        self.declare(key, Kind::Frequency, Some(default), help, resolved);
+        value.0
     }
 
     /// Reads a number from `min` to `max`.
@@ -553,6 +578,7 @@ impl<'a> Parameters<'a> {
         let example = match kind {
             Kind::Time => "a time such as \"10us\"",
             Kind::Bytes => "a size such as \"32MB\"",
+            Kind::Frequency => "a frequency such as \"0.15Hz\"",
             _ => "a rate such as \"100Gbps\"",
         };
         match self.source.get(key) {

@@ -98,6 +98,10 @@ impl Rate {
     }
 }
 
+/// A frequency or a gain over time, in 1/s.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Frequency(pub f64);
+
 /// Why a quantity could not be read. The text states what was expected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -118,6 +122,8 @@ const BYTE_UNITS: &[(&str, f64)] = &[
 ];
 const RATE_UNITS: &[(&str, f64)] =
     &[("bps", 1.0), ("Kbps", 1e3), ("kbps", 1e3), ("Mbps", 1e6), ("Gbps", 1e9), ("Tbps", 1e12)];
+
+const FREQUENCY_UNITS: &[(&str, f64)] = &[("Hz", 1.0), ("kHz", 1e3), ("MHz", 1e6)];
 
 /// Times and rates are rounded to whole picoseconds and bit/s where that changes them by no more than this share.
 const ROUNDED: f64 = 0.01;
@@ -198,6 +204,17 @@ impl std::str::FromStr for Rate {
     }
 }
 
+impl std::str::FromStr for Frequency {
+    type Err = UnitError;
+    fn from_str(text: &str) -> Result<Frequency, UnitError> {
+        let value = quantity(text, "a frequency", "0.15Hz", FREQUENCY_UNITS)?;
+        if !(0.0..=1e9).contains(&value) {
+            return Err(UnitError(format!("\"{text}\" is out of range: expected 0Hz to 1000MHz")));
+        }
+        Ok(Frequency(value))
+    }
+}
+
 /// Writes `value` in the largest unit in which it is exact to nine digits.
 fn in_units(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter) -> fmt::Result {
     for &(name, factor) in units {
@@ -240,6 +257,11 @@ impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let units = [("Gbps", 1_000_000_000), ("Mbps", 1_000_000), ("Kbps", 1_000), ("bps", 1)];
         in_units(self.0, &units, f)
+    }
+}
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{}Hz", self.0)
     }
 }
 impl fmt::Debug for Time {

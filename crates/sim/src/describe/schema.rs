@@ -187,6 +187,9 @@ fn value(key: &str, declared: &Declared) -> Value {
         Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", word),
         Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", word),
         Kind::Rate => quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", word),
+        Kind::Frequency => json!({
+            "anyOf": [{ "type": "number", "minimum": 0, "maximum": 1e9 }, quantity("Hz|kHz|MHz", "0.15Hz", word)],
+        }),
         Kind::Number { min, max } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Integer { min, max } => json!({ "type": "integer", "minimum": min, "maximum": max }),
         Kind::Flag if auto => json!({ "enum": [true, false, "auto"] }),

@@ -24,7 +24,7 @@ use super::managed::{
 };
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
-use crate::units::Time;
+use crate::units::{Frequency, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dualpi2Config {
@@ -69,18 +69,10 @@ impl DisciplineParameters for Dualpi2Config {
         if update < Time::from_ns(100) {
             p.complain("update", format!("{update} is too short: expected at least 100ns"));
         }
-        let alpha = p.number(
-            "alpha",
-            0.15,
-            (0.0, 1e9),
-            "gain on the difference to the target, in 1/s (RFC 9332: 0.15)",
-        );
-        let beta = p.number(
-            "beta",
-            3.0,
-            (0.0, 1e9),
-            "gain on the change since the last update, in 1/s (RFC 9332: 3)",
-        );
+        let help = "gain on the difference to the target (RFC 9332: 0.15Hz)";
+        let alpha = p.frequency("alpha", Frequency(0.15), help);
+        let help = "gain on the change since the last update (RFC 9332: 3Hz)";
+        let beta = p.frequency("beta", Frequency(3.0), help);
         let help = "the probability of low-latency marks is this factor times the square root of that of classic \
                     drops (RFC 9332: 2)";
         let coupling = p.number("coupling", 2.0, (0.01, 100.0), help);

@@ -209,6 +209,7 @@ pub fn type_in_words(declared: &Declared) -> String {
         Kind::Time => "time, such as \"10us\"".to_string(),
         Kind::Bytes => "size, such as \"32MB\"".to_string(),
         Kind::Rate => "rate, such as \"100Gbps\"".to_string(),
+        Kind::Frequency => "frequency, such as \"0.15Hz\", or a number in 1/s".to_string(),
         Kind::Number { min, max } => format!("number from {min} to {max}"),
         Kind::Integer { min, max } => match (min, max) {
             (min, i64::MAX) => format!("whole number from {min}"),

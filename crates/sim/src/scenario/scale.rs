@@ -1,5 +1,5 @@
-//! `[scale]`: the same scenario in slower time, so that real machines can keep up. Rates are divided by `by`,
-//! times multiplied; sizes and counts stay. So a queue holds the same bytes, and a completion time is `by`
+//! `[scale]`: the same scenario in slower time, so that real machines can keep up. Rates and frequencies are
+//! divided by `by`, times multiplied; sizes and counts stay. So a queue holds the same bytes, and a completion time is `by`
 //! times as long.
 //!
 //! The scaled scenario is a scenario: the resolved one with its times and rates rewritten, read again. Its
@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::section::Section;
 use crate::parameters::{Source, Value, describe};
 use crate::topology::LinkSpec;
-use crate::units::{Rate, Time};
+use crate::units::{Frequency, Rate, Time};
 
 /// More would make an hour of a microsecond.
 const MAX: i64 = 1_000_000;
@@ -185,6 +185,8 @@ impl Scaler<'_> {
                     self.complain(path, format!("{time} x {} is too long: [scale] by is too large", self.by))
                 }
             }
+        } else if let Ok(frequency) = text.parse::<Frequency>() {
+            *text = Frequency(frequency.0 / self.by as f64).to_string();
         }
     }
 

@@ -99,3 +99,13 @@ fn a_default_rate_of_fabric_links_is_scaled_and_one_by_oversubscription_follows_
     assert_eq!(fabric(&ratio), Rate::from_gbps(40));
     assert_eq!(fabric(&[("topology.fabric_link.rate", "25Gbps"), ("scale.by", "10")]), Rate::from_mbps(2500));
 }
+
+#[test]
+fn gains_in_hertz_are_divided() {
+    let sets = [("switch.queue", "{ kind = \"dualpi2\", alpha = 0.2 }"), ("scale.by", "500")];
+    let slow = load_with(BASE, &sets).unwrap();
+    for line in ["alpha = \"0.0004Hz\"", "beta = \"0.006Hz\"", "target = \"7.5s\"", "coupling = 2.0"] {
+        assert!(slow.resolved().contains(line), "{line} in {}", slow.resolved());
+    }
+    assert_eq!(load(slow.resolved()).resolved(), slow.resolved());
+}
