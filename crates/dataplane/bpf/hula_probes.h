@@ -229,12 +229,15 @@ WL_INLINE uint32_t salted(uint32_t hash, uint64_t salt)
 	return (uint32_t)(wl_mix(hash ^ salt * 0x9e3779b97f4a7c15ull) >> 32);
 }
 
-/* A probe came by the port within the time of failure. */
+/*
+ * A probe came by the port within the time of failure, which for the first one begins at time 0: with a replay, where no port has
+ * failed before the first round of probes. The clock of a machine has left time 0 behind.
+ */
 WL_APART int is_alive(const struct hula_config *c, uint32_t number, uint64_t now)
 {
 	struct hula_port *port = bpf_map_lookup_elem(&hula_ports, &number);
 
-	return c && port && port->probed_ns && since(port->probed_ns, now) <= c->failure_ns;
+	return c && port && since(port->probed_ns, now) <= c->failure_ns;
 }
 
 /* The port in this place of a mask, counted from the lowest. */

@@ -30,7 +30,10 @@ from weftline.sweeps.sweepfile import share, time_ns
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
 MAX_LOOKED_AT = 20
-GROWING = "flows under way were still growing at the end of the arrivals: not a steady state; run it longer"
+GROWING = (
+    "flows under way were still growing at the end of the arrivals: not a steady state; run it longer, unless more is "
+    "offered than a link carries (weftline check)"
+)
 BEGINNING = "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
 
 

@@ -392,10 +392,12 @@ impl Hula {
         }
     }
 
-    /// A probe came by the port within the time of failure.
+    /// A probe came by the port within the time of failure, which for the first one begins with the run: before the first
+    /// round of probes has come by all ports, none has failed.
     fn is_alive(&self, port: u32, now: u64) -> bool {
         let last_probe = self.last_probe[port as usize];
-        last_probe != NEVER && now - last_probe <= self.config.failure_time.0
+        let since = if last_probe == NEVER { 0 } else { last_probe };
+        now - since <= self.config.failure_time.0
     }
 
     /// A flowlet may stay on the port.

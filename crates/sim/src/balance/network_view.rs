@@ -29,6 +29,11 @@ impl NetworkView<'_> {
         NetworkView { topology, routes, planes: planes(topology, &ports), ports, racks, has_hosts }
     }
 
+    /// Number of switches with hosts.
+    pub fn racks(&self) -> usize {
+        self.racks.len()
+    }
+
     pub fn tier(&self, node: NodeId) -> u8 {
         self.topology.nodes[node as usize].tier
     }

@@ -37,6 +37,7 @@ use crate::units::{Bytes, Time, two_digits};
 use crate::workload::TrafficSize;
 use crate::workload::graph::Repeated;
 use crate::workload::graph::source::LISTED;
+use fabric::Overload;
 
 /// (bytes that packets and flows in flight use, factor on the cost of a hop), interpolated over the logarithm
 /// of the bytes. The factors lie between the costs of fat trees with k = 16, 24 and 32 relative to k = 8
@@ -113,7 +114,7 @@ const SUMMARY_FLOW_BYTES: u64 = 40;
 const HISTOGRAM_BYTES: u64 = 2000;
 
 /// The estimated cost of a run; for its accuracy see the table in docs/performance.md.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
     pub replay: Replay,
     /// CPU time on one core, including building.
@@ -265,6 +266,7 @@ impl Estimate {
         .into_iter()
         .collect();
         found.extend(self.clock_warning(scenario, size));
+        found.extend(self.replay.overload.as_ref().map(overload_warning));
         found.extend(recurring::warnings(scenario, self));
         found
     }
@@ -340,6 +342,15 @@ impl Estimate {
             )
         })
     }
+}
+
+/// Warns of links to which flows bring more than they carry.
+fn overload_warning(Overload { links, share }: &Overload) -> String {
+    format!(
+        "workload: flows bring {:.0} % of what {links} can carry, with headers: queues grow until the arrivals end, so that completion \
+         times depend on how long the run is; lower the load",
+        100.0 * share
+    )
 }
 
 /// Memory of the routes that failures lead to.

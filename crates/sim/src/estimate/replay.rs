@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
-use super::fabric::Fabric;
+use super::fabric::{Fabric, Overload};
 use super::failing;
 use super::graphs::{Hashed, Links};
 use crate::config::Until;
@@ -37,7 +37,7 @@ pub const MAX_FLOWS: u64 = 2_000_000;
 const MOST_REPEATS: f64 = 1e4;
 
 /// Totals and maxima of a run's flows.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Replay {
     /// Flows that start before the run ends.
     pub flows: u64,
@@ -59,6 +59,8 @@ pub struct Replay {
     pub packets_in_flight: u64,
     /// Number of packets in flight, averaged over the packets: the data that competes for the caches.
     pub packets_met: f64,
+    /// Where flows bring more than is carried, if all arrive at random.
+    pub overload: Option<Overload>,
 }
 
 impl Replay {
@@ -95,6 +97,10 @@ impl Replay {
             let whole = player.hops_of_all(&glances, size.bytes) * share;
             played.packet_hops = played.packet_hops.max(whole);
             played.end = played.end.max(end);
+        }
+        let sources = &scenario.traffic.sources;
+        if !sources.is_empty() && sources.iter().all(|source| source.asked().is_some()) {
+            played.overload = player.fabric.overload(&scenario.network);
         }
         let host_rates = player.fabric.host_rates();
         let rates: f64 = host_rates.iter().sum();
@@ -346,7 +352,7 @@ impl<'s> Player<'s> {
         if self.packet_time > 0.0 {
             self.played.packets_met = self.packet_time_squared / self.packet_time;
         }
-        self.played
+        std::mem::take(&mut self.played)
     }
 
     fn move_to(&mut self, time: Time) {

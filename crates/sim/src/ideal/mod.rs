@@ -47,8 +47,20 @@ struct Sending {
     framing: Framing,
     /// All packets take one path while routes do not change.
     one_path: bool,
+    /// All packets leave their host through one of its ports, whatever paths they take from there on.
+    one_port: bool,
     /// The last packet leaves its host after the others.
     in_order: bool,
+}
+
+impl Sending {
+    /// The hops of a flow's paths, the first one with the rate of the port through which its packets leave.
+    fn leaving(&self, mut hops: Vec<Hop>) -> Vec<Hop> {
+        if let (true, Some(first)) = (self.one_port, hops.first_mut()) {
+            first.total = first.best.rate.0;
+        }
+        hops
+    }
 }
 
 impl Ideals {
@@ -59,6 +71,7 @@ impl Ideals {
         let sending = |transport: &TransportConfig| Sending {
             framing: transport.framing(&config.telemetry),
             one_path: keeps && !transport.facts().spreads_flows && !all_nics,
+            one_port: !all_nics && transport.facts().subflows.is_none(),
             in_order: transport.facts().subflows.is_none(),
         };
         Ideals {
@@ -159,7 +172,7 @@ impl Ideals {
             Some(paths) => (0..paths).map(|path| delivery(path).end()).min().unwrap_or(Time::ZERO),
             None => {
                 let load = Load::new(spec.size, framing, sending.in_order, self.overtakes_tails);
-                let together = spread::delivery(&there.hops(&back, links), &load);
+                let together = spread::delivery(&sending.leaving(there.hops(&back, links)), &load);
                 load.sizes().map(|bytes| lone(&there, &back, links, bytes)).fold(together, Time::max)
             }
         };
@@ -178,7 +191,7 @@ impl Ideals {
         } else {
             let in_order = sending.in_order;
             let load = Load::new(spec.size, &sending.framing, in_order, self.overtakes_tails);
-            spread::delivery(&there, &load)
+            spread::delivery(&sending.leaving(there), &load)
         };
         let last = || alone::lone(back.iter().map(|hop| &hop.best), sending.framing.ack);
         match self.definition {

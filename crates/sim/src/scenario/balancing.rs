@@ -6,6 +6,7 @@ use super::section::Section;
 use crate::balance::NetworkView;
 use crate::config::SwitchConfig;
 use crate::parameters::Source;
+use crate::topology::NodeKind;
 
 /// Complains if the balancer cannot work on this network.
 pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch: &SwitchConfig) {
@@ -27,6 +28,28 @@ pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
             balancer.name(),
             known + 1
         )
+    })
+}
+
+/// Share of a link above which probes are worth a warning.
+const PROBES: f64 = 0.05;
+
+/// Probes that take much of the links to the switches of hosts: one of every other rack in every round.
+pub fn probes_fill_links(scenario: &Scenario) -> Option<String> {
+    let (facts, network) = (scenario.switch.balancer.facts(), &scenario.network);
+    let ((key, interval), (_, bytes)) = facts.probes.zip(facts.probe_packet)?;
+    let racks = NetworkView::of(&network.topology, &network.routes).racks() as u64;
+    let is_switch = |node: u32| network.topology.nodes[node as usize].kind == NodeKind::Switch;
+    let between = network.topology.links.iter().filter(|link| is_switch(link.a) && is_switch(link.b));
+    let slowest = between.map(|link| link.rate).min()?;
+    let takes = slowest.transmission_time(racks.saturating_sub(1) * u64::from(bytes));
+    let share = takes.0 as f64 / interval.0.max(1) as f64;
+    (share > PROBES).then(|| {
+        let rate = match share < 1.0 {
+            true => format!("{:.0} % of a link of {slowest}", 100.0 * share),
+            false => format!("more than a link of {slowest} can carry ({:.0} %)", 100.0 * share),
+        };
+        format!("switch.balancer.{key}: probes of {racks} racks take up to {rate} from other traffic: set a longer {key}")
     })
 }
 

@@ -46,11 +46,19 @@ impl TopologyParameters for FileSpec {
     };
 
     fn read(p: &mut Parameters) -> FileSpec {
-        FileSpec {
+        let spec = FileSpec {
             file: p.text("file", None, "Topology file, relative to the scenario.").unwrap_or_default(),
             format: p.choice("format", "auto", FORMATS, "Format of the file."),
             zoo: ZooOptions::read(p),
+        };
+        if let Ok(format @ ("toml" | "hpcc" | "htsim")) = spec.format() {
+            for key in ZooOptions::KEYS {
+                p.idle(key, || {
+                    format!("has no effect: a file of format {format} has all its hosts and links (gml and graphml have not)")
+                });
+            }
         }
+        spec
     }
 
     /// Reads the file. The strings are warnings.

@@ -37,6 +37,9 @@ impl Default for ZooOptions {
 }
 
 impl ZooOptions {
+    pub const KEYS: [&str; 5] =
+        ["default_rate", "default_delay", "hosts_per_node", "host_link.rate", "host_link.delay"];
+
     pub fn read(p: &mut Parameters) -> ZooOptions {
         let d = ZooOptions::default();
         let rate = "GML and GraphML: rate of links without LinkSpeedRaw.";

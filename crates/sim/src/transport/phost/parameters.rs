@@ -12,7 +12,7 @@ use crate::packet::Packet;
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
-use crate::transport::TransportConfig;
+use crate::transport::{NicPolicy, TransportConfig};
 use crate::transport::parameters::{
     Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
@@ -263,6 +263,21 @@ impl TransportParameters for PhostConfig {
             )
         };
         in_turn.map(|queue| ("queue.kind", message(queue))).into_iter().collect()
+    }
+
+    fn warning(&self, run: &RunContext) -> Option<String> {
+        let (own, whole) = (run.nic_policy.host_rates(run.topology), run.topology.whole_host_rates());
+        let (slow, fast) = own.first().copied().zip(whole.last().copied())?;
+        (slow < fast && run.rules.like == "none").then(|| {
+            let remedy = match run.nic_policy != NicPolicy::All && own != whole {
+                true => "; with [host] nic_policy = \"all\" flows use all NICs of their host",
+                false => "",
+            };
+            format!(
+                "transport.kind = \"phost\": destinations give tokens at the rate of all links of their host, up to {fast}, but a flow \
+                 may leave its source at {slow} only: tokens expire before they can be used, and flows wait for timeouts{remedy}"
+            )
+        })
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
