@@ -3,7 +3,8 @@
 //! In every timeslot the arbiter scans the demands in the order of its policy and takes each one whose source and
 //! destination are both still free in that timeslot: a greedy, hence maximal, matching. A demand that is taken has one
 //! packet less in the next timeslot. Where tenants share, each in turn has one of its demands taken, its shortest that
-//! fits, until none of anybody's fits.
+//! fits, until no demand of any tenant fits. Under round robin every timeslot begins with another tenant, the next one:
+//! the tenant that begins finds both ends of any of its demands free, so no tenant is passed over for ever.
 //!
 //! Source: Perry et al., "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM 2014; order by fewest
 //! remaining as in the Fastpass of the pHost authors' simulator.
@@ -92,7 +93,8 @@ pub struct Allocator {
     /// By tenant, when it was last served; counts servings.
     served: Vec<(u16, u64)>,
     servings: u64,
-    last_tenant: u16,
+    /// The tenant whose turn was the first of the last timeslot.
+    began: u16,
     /// If it assigns them.
     paths: Option<Paths>,
     /// Of each of `taken`.
@@ -113,7 +115,7 @@ impl Allocator {
             lanes: Vec::new(),
             served: Vec::new(),
             servings: 0,
-            last_tenant: u16::MAX,
+            began: u16::MAX,
             paths,
             assigned: Vec::new(),
         }
@@ -193,6 +195,7 @@ impl Allocator {
             begin = end;
         }
         lanes.sort_unstable();
+        self.began = lanes.first().map_or(self.began, |lane| lane.tenant);
         while !lanes.is_empty() {
             lanes.retain_mut(|lane| {
                 let mut looked_at = lane.next..lane.end;
@@ -214,12 +217,11 @@ impl Allocator {
             let place = self.served.binary_search_by_key(&tenant, |(known, _)| *known);
             return (place.map_or(0, |place| self.served[place].1), tenant);
         }
-        (0, tenant.wrapping_sub(self.last_tenant).wrapping_sub(1))
+        (0, tenant.wrapping_sub(self.began).wrapping_sub(1))
     }
 
     fn count_serving(&mut self, tenant: u16) {
         self.servings += 1;
-        self.last_tenant = tenant;
         match self.served.binary_search_by_key(&tenant, |(known, _)| *known) {
             Ok(place) => self.served[place].1 = self.servings,
             Err(place) => self.served.insert(place, (tenant, self.servings)),

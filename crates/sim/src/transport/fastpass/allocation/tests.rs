@@ -90,3 +90,11 @@ fn tenants_with_receivers_of_their_own_do_not_hold_each_other_up() {
     let rows = epoch_by(Policy::TenantRoundRobin, 4, &demands).0;
     assert_eq!(rows, [row(0, "00000000"), row(1, "11111111")]);
 }
+
+#[test]
+fn under_round_robin_a_tenant_that_meets_others_at_both_ends_begins_its_own_timeslots() {
+    let of = |tenant: u16, demand: Demand| Demand { tenant, ..demand };
+    let demands = [of(1, demand(0, 0, 4, 90)), of(2, demand(1, 0, 5, 90)), of(3, demand(2, 1, 5, 90))];
+    let rows = epoch_by(Policy::TenantRoundRobin, 6, &demands).0;
+    assert_eq!(rows, [row(0, "01001001"), row(1, "2.22.22.")]);
+}
