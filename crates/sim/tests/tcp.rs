@@ -65,6 +65,23 @@ fn a_delayed_acknowledgement_comes_after_its_delay_and_the_last_segment_has_none
 }
 
 #[test]
+fn an_acknowledgement_at_a_change_of_marks_leaves_at_once() {
+    let flows = vec![flow(0, 4, 20_000_000, Time::ZERO), flow(1, 5, 20_000_000, Time::ZERO)];
+    let fast = [
+        ("transport.controller", "{ kind = \"dctcp\" }"),
+        ("transport.ack_every", "2"),
+        ("switch.ecn", "{ enabled = true, kmin = \"30KB\", kmax = \"30KB\", pmax = 1.0 }"),
+        ("topology.host_link", "{ rate = \"10Gbps\", delay = \"1us\" }"),
+        ("topology.bottleneck_link", "{ rate = \"10Gbps\", delay = \"10us\" }"),
+    ];
+    let (kept, _) = run(dumbbell(&fast, flows));
+    let times = completion_times(&kept);
+    // 40 MB in packets of 1050 B at 10 Gb/s: 33.6 ms. Where every other segment changes the mark, nothing but these
+    // acknowledgements leaves, and the timer of delayed ones comes after 40 ms.
+    assert!(times.iter().all(|fct| *fct > Time::from_ms(27) && *fct < Time::from_ms(37)), "{times:?}");
+}
+
+#[test]
 fn without_an_answer_a_syn_is_repeated_ever_later_and_then_the_connection_dies() {
     let mut config = dumbbell(&[("transport.syn_retries", "6")], vec![flow(0, 4, 10_000, Time::ZERO)]);
     config.failures.loss = Some(LinkLoss { share: 1.0, kinds: LinkLoss::ALL });

@@ -5,8 +5,9 @@
 //!
 //! Source: Zahavi et al., "Optimized InfiniBand fat-tree routing for shift all-to-all communication patterns",
 //! Concurrency and Computation: Practice and Experience 22(2), 2010.
+//! Differs from the source: the way down has no digits of its own, so parallel links of one pair of switches are not used alike.
 
-use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, NetworkView, Place, Ports, Reorders};
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -34,6 +35,15 @@ impl BalancerParameters for DestinationParameters {
     }
     fn facts(&self) -> BalancerFacts {
         BalancerFacts { repeats: true, ..BalancerFacts::default() }
+    }
+    fn warning(&self, network: &NetworkView) -> Option<String> {
+        let switch = network.choice_downward()?;
+        Some(format!(
+            "switch.balancer: {} has several next hops down to a rack, but the digits of a destination's number are used on the way \
+             up: some links down carry most of the traffic and others none. Set kind = \"ecmp\" or \"label\", or a topology with one \
+             way down",
+            network.name(switch)
+        ))
     }
     fn order(&self) -> Reorders {
         Reorders::Never

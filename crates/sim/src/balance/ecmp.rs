@@ -40,7 +40,7 @@ impl BalancerParameters for EcmpParameters {
     }
 
     fn facts(&self) -> BalancerFacts {
-        BalancerFacts { hashes_ports: true, repeats: true, ..BalancerFacts::default() }
+        BalancerFacts { hashes_ports: true, repeats: true, goes_by_flow: true, ..BalancerFacts::default() }
     }
 
     fn order(&self) -> Reorders {

@@ -38,6 +38,7 @@ pub trait AnyParameters: fmt::Debug + Send + Sync {
     fn order(&self) -> Reorders;
     fn facts(&self) -> BalancerFacts;
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)>;
+    fn warning(&self, network: &NetworkView) -> Option<String>;
     fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>>;
     fn tag(&self, word: u64, between_switches: bool) -> Option<Tag>;
     fn probe_tag(&self, probe: &Packet) -> Option<Tag>;
@@ -58,6 +59,9 @@ where
     }
     fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         BalancerParameters::problems(self, network)
+    }
+    fn warning(&self, network: &NetworkView) -> Option<String> {
+        BalancerParameters::warning(self, network)
     }
     fn at_host(&self, seed: u64, host: u32) -> Option<Box<dyn AnyBalancer>> {
         Some(Box::new(BalancerParameters::at_host(self, seed, host)?))
@@ -92,6 +96,9 @@ impl ExternalBalancer {
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         self.guarded(|| self.own.problems(network))
+    }
+    pub fn warning(&self, network: &NetworkView) -> Option<String> {
+        self.guarded(|| self.own.warning(network))
     }
     pub fn at_host(&self, seed: u64, host: u32) -> Option<External> {
         let law = self.guarded(|| self.own.at_host(seed, host))?;

@@ -68,6 +68,10 @@ pub trait BalancerParameters: Sized {
     fn problems(&self, _network: &NetworkView) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+    /// What it does not do well on a network that it can serve.
+    fn warning(&self, _network: &NetworkView) -> Option<String> {
+        None
+    }
     /// What it does at a host, by number; none: nothing.
     fn at_host(&self, _seed: u64, _host: u32) -> Option<Self::State> {
         None
@@ -165,6 +169,9 @@ impl BalancerConfig {
     }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         each_kind!(self, b => b.problems(network))
+    }
+    pub fn warning(&self, network: &NetworkView) -> Option<String> {
+        each_kind!(self, b => b.warning(network))
     }
     /// What it does at a host, by number; none: nothing.
     pub fn at_host(&self, seed: u64, host: u32) -> Option<Balancer> {

@@ -136,6 +136,18 @@ impl NetworkView<'_> {
         self.hop_counts().any(|count| count > 1)
     }
 
+    /// A switch that has several next hops down to a rack: parallel links, or several switches above the rack.
+    pub fn choice_downward(&self) -> Option<NodeId> {
+        let falls = |switch: NodeId, port: u32| {
+            self.tier(self.ports[switch as usize][port as usize].1) < self.tier(switch)
+        };
+        let chooses = |switch: NodeId, host: u32| {
+            let next = self.routes.next_hops(switch, host);
+            next.len() > 1 && next.iter().all(|&port| falls(switch, port))
+        };
+        self.switches().find(|&switch| self.racks.iter().any(|&(_, host)| chooses(switch, host)))
+    }
+
     /// Next hops to a rack that the switch with the most of them has.
     pub fn max_hops(&self) -> u32 {
         self.hop_counts().max().unwrap_or(1)

@@ -31,6 +31,12 @@ pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// What the balancer says of this network.
+pub fn balancer_warning(scenario: &Scenario) -> Option<String> {
+    let network = &scenario.network;
+    scenario.switch.balancer.warning(&NetworkView::of(&network.topology, &network.routes))
+}
+
 /// Share of a link above which probes are worth a warning.
 const PROBES: f64 = 0.05;
 

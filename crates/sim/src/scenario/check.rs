@@ -118,6 +118,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
     warnings.extend(super::balancing::sprayed(scenario));
     warnings.extend(super::balancing::wrapped_subflows(scenario));
+    warnings.extend(super::balancing::balancer_warning(scenario));
     warnings.extend(super::balancing::probes_fill_links(scenario));
     warnings.extend(queue_warning(scenario));
     warnings.extend(pauses_passed_by(scenario));

@@ -8,7 +8,7 @@
 use super::Scenario;
 use crate::balance::{self, NetworkView, Reorders};
 use crate::compat::Rules;
-use crate::config::{Change, QueueConfig, SwitchConfig};
+use crate::config::{Change, QueueConfig, SwitchConfig, Until};
 use crate::net::ecn::EcnThreshold;
 use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
@@ -191,7 +191,11 @@ fn rerouted(scenario: &Scenario) -> Option<Reason> {
             Change::LinkDown(_) | Change::LinkUp(_) | Change::SwitchDown(_) | Change::SwitchUp(_)
         )
     };
-    let any = scenario.failures.events.iter().any(|event| changes(&event.change));
+    let ends = match scenario.until {
+        Until::At(time) => time,
+        Until::FlowsDone { .. } => Time::MAX,
+    };
+    let any = scenario.failures.events.iter().any(|event| event.at < ends && changes(&event.change));
     any.then(|| Reason {
         key: "failures",
         text: "flows change their paths when links or switches fail and come back, and packets on the new path may overtake those \

@@ -141,11 +141,11 @@ impl Tcp {
         }
         let slot = self.incoming.place(u64::from(packet.flow), &packet, config, cx);
         self.incoming.opened(slot);
-        if let Some(answer) = self.incoming.answer_before(slot, &segment) {
+        let before = self.incoming.answer_before(slot, &segment).and_then(|answer| {
             let id = cx.net.packets.insert(self.incoming[slot].back);
             let window = self.incoming.window(slot, config, cx);
-            send_answer(id, turned(&packet), &answer, window, config, cx);
-        }
+            send_answer(id, turned(&packet), &answer, window, config, cx)
+        });
         let taken = self.incoming.take(slot, &segment, config, cx);
         if taken.again {
             cx.came_again(&packet);
@@ -155,14 +155,19 @@ impl Tcp {
         }
         if taken.reply == Reply::Later {
             cx.net.discard(id);
-            return None;
+            return before;
         }
         let answer = self.incoming.answer(slot);
         let window = self.incoming.window(slot, config, cx);
         if taken.complete {
             self.complete(slot, packet.flow, taken.expected, cx);
         }
-        send_answer(id, turned(&packet), &answer, window, config, cx)
+        let port = send_answer(id, turned(&packet), &answer, window, config, cx);
+        match before.filter(|before| port.is_some_and(|port| port != *before)) {
+            Some(other) => cx.net.expect_departure(other),
+            None => {}
+        }
+        port.or(before)
     }
 
     /// A sender whose window is closed asks how wide it is.

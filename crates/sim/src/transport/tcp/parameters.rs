@@ -194,7 +194,17 @@ impl TransportParameters for TcpConfig {
     }
 
     fn warning(&self, run: &RunContext) -> Option<String> {
-        if run.rules.like != "none" { None } else { warning_of_times(&self.controller, self.base_rtt(run)) }
+        if run.rules.like != "none" {
+            return None;
+        }
+        let unheard = self.controller.needs_marks() && self.ecn != EcnEcho::Exact;
+        let of_echo = unheard.then(|| {
+            format!(
+                "transport.ecn: controller \"{}\" steers by the share of marked bytes, which receivers tell with ecn = \"exact\" only",
+                self.controller.name()
+            )
+        });
+        of_echo.or_else(|| warning_of_times(&self.controller, self.base_rtt(run)))
     }
 
     fn wire_format(&self) -> WireFormat<'_> {

@@ -85,9 +85,15 @@ fn whole(column: &str, field: &str) -> Result<i64, String> {
 /// Converts a decimal time to picoseconds, rounded to the nearest; exact if possible.
 fn picoseconds(column: &Column, field: &str) -> Result<i64, String> {
     let fail = || format!("{}: expected {}, found \"{field}\"", column.name, column.unit);
+    let beyond = || {
+        format!(
+            "{}: {field} {} are beyond what times can hold: subtract the start of the first flow from all of them",
+            column.name, column.unit
+        )
+    };
     if field.contains(['e', 'E']) {
         let value = field.parse().map_err(|_| fail())?;
-        return TraceRow::picoseconds(value, column.exponent).ok_or_else(fail);
+        return TraceRow::picoseconds(value, column.exponent).ok_or_else(beyond);
     }
     let (sign, digits) = match field.strip_prefix('-') {
         Some(digits) => (-1, digits),
@@ -101,9 +107,9 @@ fn picoseconds(column: &Column, field: &str) -> Result<i64, String> {
     let digit = |place: u32| fraction.as_bytes().get(place as usize).map_or(0, |b| i64::from(b - b'0'));
     let rounding = i64::from(digit(column.exponent) >= 5);
     let ps = (0..column.exponent).fold(0, |ps, place| ps * 10 + digit(place)) + rounding;
-    let units: i64 = units.parse().map_err(|_| fail())?;
+    let units: i64 = units.parse().map_err(|_| beyond())?;
     let whole = units.checked_mul(10_i64.pow(column.exponent)).and_then(|whole| whole.checked_add(ps));
-    whole.map(|ps| sign * ps).ok_or_else(fail)
+    whole.map(|ps| sign * ps).ok_or_else(beyond)
 }
 
 /// The fields of a line. Fields may be in double quotes, with quotes doubled within.
