@@ -205,3 +205,27 @@ fn changes_of_the_network_count_with_the_routes_that_they_lead_to() {
     assert!(many.memory.routes > none.memory.routes);
     assert_eq!(failing::cost(&events(1000), Time::from_us(100)).changes, 50);
 }
+
+/// The warning of a dumbbell of four hosts at each side, all links 100 Gb/s, whose flows all cross the bottleneck.
+fn overload_of(load: &str, duration: &str) -> Option<String> {
+    let text = format!(
+        "[topology]\nkind = \"dumbbell\"\nleft = 4\nright = 4\n[transport]\nkind = \"rdma\"\n[[workload]]\nkind = \"poisson\"\n\
+         destinations = \"inter-rack\"\nsize = \"20KB\"\nload = {load}\nduration = \"{duration}\"\n"
+    );
+    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let (estimate, size) = Estimate::of(&scenario, 1, 100_000);
+    let all = estimate.warnings(&scenario, &size, None);
+    all.into_iter().find(|warning| warning.starts_with("workload: flows bring"))
+}
+
+#[test]
+fn more_than_a_link_carries_is_named_with_its_share() {
+    // Half of every host's link is twice the bottleneck, with headers a little more; a quarter of the others' is one.
+    let found = overload_of("0.5", "10ms").unwrap_or_default();
+    assert!(found.contains(" other switches can carry"), "{found}");
+    assert!(found.starts_with("workload: flows bring 2"), "{found}");
+    assert_eq!(overload_of("0.2", "10ms"), None);
+    // Too little has arrived to tell it from chance.
+    assert_eq!(overload_of("0.27", "20us"), None);
+}

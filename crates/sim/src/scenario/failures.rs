@@ -40,6 +40,12 @@ pub fn read(section: &mut Section, network: Option<&Network>, seed: u64) -> Fail
         events.extend(event(table, names.as_mut(), &mut stream));
     }
     section.absorb_list("event", tables);
+    if let Some(at) = idle_repair(&events) {
+        section.warn(format!(
+            "failures.event: change = \"up\" at {at} ends nothing: the link or switch was not down before, or an outage that begins \
+             at that time goes on"
+        ));
+    }
     let events = network.map_or_else(Vec::new, |network| changes(&events, network));
     Failures { detection, events, loss: loss(section) }
 }
@@ -134,6 +140,20 @@ fn changes(events: &[Span], network: &Network) -> Vec<Failure> {
         (failure.at, comes_back, Subject::of(failure.change))
     });
     found
+}
+
+/// The time of an event that brings back what is not down before it.
+fn idle_repair(events: &[Span]) -> Option<Time> {
+    let mut outages: BTreeMap<Subject, Vec<Span>> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.change.is_down()) {
+        outages.entry(Subject::of(event.change)).or_default().push(*event);
+    }
+    let ends = |up: &Span| {
+        let known = outages.get(&Subject::of(up.change)).into_iter().flatten();
+        known.into_iter().any(|down| down.at < up.at && down.end.is_none_or(|end| end > up.at))
+    };
+    let ups = events.iter().filter(|event| matches!(event.change, Change::LinkUp(_) | Change::SwitchUp(_)));
+    ups.filter(|up| !ends(up)).map(|up| up.at).min()
 }
 
 /// The outages of a link or switch: each lasts until none of its events is in force.

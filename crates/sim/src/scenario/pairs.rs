@@ -39,6 +39,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(never_fits(scenario, transport));
         found.extend(mostly_lost(scenario, transport));
         found.extend(noticed_late(scenario, transport));
+        found.extend(never_repeated(scenario, transport));
     }
     found.dedup();
     found.extend(found_late(scenario));
@@ -225,6 +226,18 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
     Some(format!(
         "{key}: {text}, and with {name} {why}: packets may be retransmitted that were not lost. Set {change}{instead}"
     ))
+}
+
+/// Without a timeout nothing finds the loss of what a flow sends last.
+fn never_repeated(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let facts = transport.facts();
+    let failures = &scenario.failures;
+    let lost = failures.loss.is_some() || failures.events.iter().any(|event| event.change.is_down());
+    (lost && facts.controller.is_some() && facts.longest_timeout == Time::ZERO).then(|| {
+        "transport.rto = \"none\": where [failures] lose the last packets of a flow, or their acknowledgements, they are never sent again \
+         and the flow does not end. Set rto = \"auto\""
+            .to_string()
+    })
 }
 
 /// Losses are found by packets that arrive later, of which a window has fewer.
