@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import importlib.util
 import json
 import os
@@ -103,6 +104,33 @@ def test_code_counts_and_comments_and_layout_do_not():
 )
 def test_what_code_refers_to_counts(text):
     assert digest_of(text.format(1)) == digest_of(text.format(1)) != digest_of(text.format(2))
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        "import helped\ndef law():\n    return helped.rate()",
+        "def law():\n    from shares import SHARE\n    return SHARE",
+        "def law():\n    return (lambda: __import__)() and inner()\n"
+        "def inner():\n    import helped\n    return helped.rate()",
+    ],
+)
+def test_modules_that_imported_modules_or_functions_import_count(law, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "helped.py").write_text("from shares import SHARE\ndef rate():\n    return SHARE\n")
+
+    def digest(share, *, loaded):
+        (tmp_path / "shares.py").write_text(f"SHARE = {share}\n")
+        for name in ("helped", "shares"):
+            sys.modules.pop(name, None)
+        importlib.invalidate_caches()
+        if loaded:
+            importlib.import_module("helped")
+        return digest_of(law)
+
+    first = digest(0.5, loaded=False)
+    assert first == digest(0.5, loaded=True), "what ran before does not count"
+    assert first != digest(0.25, loaded=False) == digest(0.25, loaded=True)
 
 
 def test_the_digest_is_the_same_in_every_process(folder):

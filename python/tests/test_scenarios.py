@@ -5,8 +5,9 @@ import tomllib
 import pytest
 
 import weftline
-from weftline import quantities, scenarios
+from weftline import _native, provenance, quantities, scenarios
 from weftline.errors import InputError
+from weftline.sweeps.store import content_key
 
 SCENARIO = {
     "name": 'odd "name" \\ with\ttab',
@@ -80,3 +81,34 @@ def test_bytes_are_read_with_their_unit():
 )
 def test_numbers_have_three_significant_figures(value, text):
     assert quantities.digits(value) == text
+
+
+@pytest.mark.parametrize("named", ["job.0.et", "job"])
+def test_chakra_files_of_all_ranks_and_process_groups_are_part_of_a_runs_key(tmp_path, named):
+    folder = str(tmp_path)
+    resolved = f'[[workload]]\nkind = "job-file"\nfile = "{named}"\ngroups = "groups.json"\n'
+    source = scenarios.Source(text=resolved, file="s.toml", base_dir=folder)
+
+    def key(**content):
+        for name, text in {"job.0.et": "a", "job.1.et": "b", "groups.json": "{}", **content}.items():
+            (tmp_path / name).write_text(text)
+        return content_key(resolved, source), provenance.of(resolved, source)
+
+    found = [key(), key(**{"job.0.et": "c"}), key(**{"job.1.et": "c"}), key(**{"groups.json": "[]"})]
+    assert [len(set(part)) for part in zip(*found, strict=True)] == [4, 4] and key() == found[0]
+
+
+@pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+def test_a_stored_job_of_several_files_runs_again_from_any_folder(tmp_path, monkeypatch):
+    for name in ("job.0.et", "job.1.et"):
+        (tmp_path / name).write_bytes(b"\x07\x0a\x050.0.4\x06\x08\x01\x18\x04\x38\x05")
+    (tmp_path / "groups.json").write_text('{"1": [0, 1]}')
+    scenario = tmp_path / "s.toml"
+    job = '[[workload]]\nkind = "job-file"\nfile = "job"\ngroups = "groups.json"\n'
+    scenario.write_text(f'[topology]\nkind = "star"\nhosts = 2\n{job}')
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    first = weftline.run(scenario, out="first")
+    again = weftline.run("first/scenario.toml", out="again")
+    assert again.summary["fingerprint"] == first.summary["fingerprint"]
+    assert (first.out / "scenario.toml").read_text() == (again.out / "scenario.toml").read_text()

@@ -2,18 +2,22 @@
 
 It follows a class or function to its bases, methods, defaults, attributes, closures and the globals that it
 reads, by what they are now. Libraries (the standard library, what pip installed, weftline itself) count by
-name and version, modules of the user by the text of their files. Comments and formatting do not count; the
-minor version of Python does, because its bytecode is what is looked at.
+name and version, modules of the user by the text of their files and of those that these import, inside of
+functions too. Comments and formatting of functions do not count; the minor version of Python does, because
+its bytecode is what is looked at. A module that code loads by a name which it computes is not found.
 """
 
 from __future__ import annotations
 
+import ast
 import dis
 import functools
 import hashlib
+import importlib.util
 import sys
 import sysconfig
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -57,6 +61,8 @@ class Reader:
     def __init__(self) -> None:
         self.modules: dict[str, ModuleType] = {}
         self._met: dict[int, int] = {}
+        self._described: set[str] = set()
+        """Modules of the user whose text counts already."""
         self._held: list[object] = []
         """What was met, so that no address is used twice."""
 
@@ -73,6 +79,8 @@ class Reader:
     def _content(self, thing: Any) -> str:
         if type(thing) in _PLAIN:
             return f"{type(thing).__name__} {thing!r}"
+        if isinstance(thing, ModuleType):
+            return f"module({self._module(thing)})"
         if id(thing) in self._met:
             return f"#{self._met[id(thing)]}"
         if type(thing) not in _CONSTANTS:
@@ -81,8 +89,6 @@ class Reader:
         return f"{type(thing).__name__}({self._inside(thing)})"
 
     def _inside(self, thing: Any) -> str:
-        if isinstance(thing, ModuleType):
-            return self._module(thing)
         if isinstance(thing, CodeType):
             return self._code(thing)
         if _is_known(thing):
@@ -129,7 +135,8 @@ class Reader:
         around = function.__globals__
         read = {name: around[name] for name in _globals_of(function.__code__) if name in around}
         parts = (function.__defaults__, function.__kwdefaults__, held, read)
-        return f"{self._code(function.__code__)},{self._all(parts)}"
+        imported = self._imported(_imports_of(function.__code__), around)
+        return f"{self._code(function.__code__)},{self._all(parts)}{imported}"
 
     def _code(self, code: CodeType) -> str:
         shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
@@ -158,9 +165,49 @@ class Reader:
         if _is_library(name):
             return f"{name} {_version(name)}"
         self.modules[name] = module
-        used = {self._name_of(value) for value in vars(module).values()}
-        others = [sys.modules[other] for other in sorted(used - {name, ""}) if other in sys.modules]
-        return f"{name},{_text_of(module)},{self._all(m for m in others if not _is_library(m.__name__))}"
+        if name in self._described:
+            return name
+        self._described.add(name)
+        text = f"{name},{self._file(getattr(module, '__file__', None), vars(module))}"
+        used = {self._name_of(value) for value in vars(module).values()} - self._described
+        others = [sys.modules[other] for other in sorted(used - {""}) if other in sys.modules]
+        return f"{text},{self._all(m for m in others if not _is_library(m.__name__))}"
+
+    def _file(self, file: str | None, around: Mapping[str, Any]) -> str:
+        """Describe a module by the text of its file and by the modules of the user that it imports.
+
+        Loaded or not, it is described alike, so that a digest does not depend on what has run before.
+        """
+        if not file:
+            return ""
+        try:
+            data = Path(file).read_bytes()
+        except OSError as error:
+            raise UnreadableError(f"module {around.get('__name__')}: {error}") from None
+        digest = hashlib.sha256(data).hexdigest()
+        try:
+            found = _imports_in(ast.parse(data)) if file.endswith(".py") else []
+        except (SyntaxError, ValueError):
+            return digest
+        return digest + self._imported(found, around)
+
+    def _imported(self, imports: Iterable[Import], around: Mapping[str, Any]) -> str:
+        """Describe the modules of the user that code with these globals imports."""
+        return "".join(
+            f",{text}" for name in _names(imports, around) if (text := self._by_name(name, around))
+        )
+
+    def _by_name(self, name: str, around: Mapping[str, Any]) -> str:
+        if name in sys.modules:
+            return "" if _is_library(name) else self._module(sys.modules[name])
+        spec = _spec(name, around.get("__file__"))
+        if spec is None or _is_of_library(name, spec.origin):
+            return ""
+        if name in self._described:
+            return name
+        self._described.add(name)
+        inside = {"__name__": name, "__file__": spec.origin, "__package__": spec.parent}
+        return f"{name},{self._file(spec.origin, inside)},"
 
     @staticmethod
     def _name_of(value: object) -> str:
@@ -199,13 +246,82 @@ def _globals_of(code: CodeType) -> list[str]:
     return list(found)
 
 
+Import = tuple[int, str, Sequence[str]]
+"""How many packages up it begins, the module, and what is taken from it."""
+
+
+def _imports_of(code: CodeType) -> list[Import]:
+    """Return what code imports when it runs, with the functions inside it."""
+    found: list[Import] = []
+    before: list[Any] = [0, None]
+    for one in dis.get_instructions(code):
+        if one.opname == "IMPORT_NAME":
+            level, names = before
+            found.append((level, one.argval or "", names or ()))
+        before = [before[1], one.argval] if one.opname != "EXTENDED_ARG" else before
+    for constant in code.co_consts:
+        found += _imports_of(constant) if isinstance(constant, CodeType) else []
+    return found
+
+
+def _imports_in(tree: ast.AST) -> list[Import]:
+    """Return what the text of a module imports, inside of functions too."""
+    found: list[Import] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [(0, one.name, ()) for one in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found.append((node.level, node.module or "", [one.name for one in node.names]))
+    return found
+
+
+def _names(imports: Iterable[Import], around: Mapping[str, Any]) -> list[str]:
+    """Return the full names of modules that imports may load, packages first."""
+    found = []
+    for level, module, names in imports:
+        if level:
+            try:
+                module = importlib.util.resolve_name("." * level + module, around.get("__package__") or "")
+            except ImportError:
+                continue
+        for name in (module, *(f"{module}.{part}" for part in names)):
+            parts = name.split(".")
+            found += [".".join(parts[: end + 1]) for end in range(len(parts))]
+    return list(dict.fromkeys(found))
+
+
+def _spec(name: str, file: str | None) -> ModuleSpec | None:
+    """Return where a module that is not loaded is: beside the file that imports it, or on Python's path."""
+    top, *parts = name.split(".")
+    if top in sys.stdlib_module_names:
+        return None
+    try:
+        beside = [str(Path(file).resolve().parent)] if file else []
+        found = PathFinder.find_spec(top, beside + sys.path) or importlib.util.find_spec(top)
+        whole = top
+        for part in parts:
+            if found is None or found.submodule_search_locations is None:
+                return None
+            whole = f"{whole}.{part}"
+            found = PathFinder.find_spec(whole, list(found.submodule_search_locations))
+    except (ImportError, ValueError):
+        return None
+    return found
+
+
 def _is_library(name: str) -> bool:
     top = name.partition(".")[0]
     if top == "__main__":
         return False
     if top in sys.stdlib_module_names or top == "weftline":
         return True
-    file = getattr(sys.modules.get(top), "__file__", None)
+    return _is_of_library(name, getattr(sys.modules.get(top), "__file__", None))
+
+
+def _is_of_library(name: str, file: str | None) -> bool:
+    """Return whether a module, whose package is in a file, is what pip installed or part of weftline."""
+    if name.partition(".")[0] == "weftline":
+        return True
     if not file:
         return False
     places = {Path(sysconfig.get_path(kind)) for kind in ("purelib", "platlib")}
@@ -216,13 +332,3 @@ def _is_library(name: str) -> bool:
 def _version(name: str | None) -> str:
     """Return the version of the package that a module is of; the standard library has Python's."""
     return str(getattr(sys.modules.get(str(name).partition(".")[0]), "__version__", ""))
-
-
-def _text_of(module: ModuleType) -> str:
-    file = getattr(module, "__file__", None)
-    if not file:
-        return ""
-    try:
-        return hashlib.sha256(Path(file).read_bytes()).hexdigest()
-    except OSError as error:
-        raise UnreadableError(f"module {module.__name__}: {error}") from None

@@ -32,7 +32,7 @@ def of(resolved: str, source: scenarios.Source, changes: Sequence[tuple[str, str
     files = scenarios.files_by_key(resolved, source.base_dir)
     found = {
         "build": build(),
-        "files": {key: _digest_of_file(Path(source.base_dir) / name) for key, name in files.items()},
+        "files": {key: _digest_of_files(source.base_dir, name) for key, name in files.items()},
         "controllers": {law.name: _digest_of_law(law) for law in laws},
         "given": scenarios.given(source, changes),
     }
@@ -55,6 +55,13 @@ def _digest_of_file(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _digest_of_files(base_dir: str, name: str) -> str | None:
+    try:
+        return scenarios.digest_of(base_dir, name)
     except OSError:
         return None
 

@@ -76,7 +76,12 @@ class Scenario:
     def _load(self) -> _native.Scenario:
         source, (changes, seed) = self.source, self._asked
         laws = {name: law.make for name, law in source.controllers.items()} or None
-        return _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
+        found = _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
+        # A stored scenario can be run from any folder; the engine leaves some names as they were given.
+        if moved := scenarios.absolute_names(found.resolved, source.base_dir):
+            changes = [*changes, *moved]
+            found = _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
+        return found
 
     @property
     def loaded(self) -> _native.Scenario:

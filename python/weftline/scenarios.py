@@ -6,6 +6,8 @@ and the writing of TOML (toml.io, version 1.0).
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import json
 import os
 import re
@@ -21,8 +23,8 @@ if TYPE_CHECKING:
     from weftline.controllers import Laws
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
-FILE_KEYS = frozenset({"file", "sizes", "queries"})
-"""Keys of a scenario whose value may be the name of a file."""
+FILE_KEYS = frozenset({"file", "groups", "sizes", "queries"})
+"""Keys of a scenario whose value may be the name of a file, or stand for several."""
 _FILE_VALUES = re.compile(rf'\b(?:{"|".join(sorted(FILE_KEYS))}) = ("(?:[^"\\]|\\.)*")')
 """Their texts in a resolved scenario, which writes all of them in one form."""
 
@@ -208,25 +210,60 @@ def given(source: Source, changes: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def files_by_key(resolved: str, base_dir: str) -> dict[str, str]:
-    """Return the files that a resolved scenario names, by the key such as ``workload.0.sizes``."""
+    """Return what names files in a resolved scenario, by the key such as ``workload.0.sizes``."""
     found: dict[str, str] = {}
     # Most scenarios name no file: to parse them all would take most of the time in which a sweep is planned.
     texts = {json.loads(text) for text in _FILE_VALUES.findall(resolved)}
-    if not any(_is_file(base_dir, text) for text in texts):
+    if not any(files_of(base_dir, text) for text in texts):
         return found
     for path, value in flat(tomllib.loads(resolved)):
-        if path[-1] in FILE_KEYS and isinstance(value, str) and _is_file(base_dir, value):
+        if path[-1] in FILE_KEYS and isinstance(value, str) and value != "none" and files_of(base_dir, value):
             found[".".join(path)] = value
     return found
 
 
-def _is_file(base_dir: str, path: str) -> bool:
+def files_of(base_dir: str, named: str) -> list[Path]:
+    """Return the files that a name stands for: itself, and of Chakra's traces those of all ranks.
+
+    Of these, ``PREFIX.0.et`` or ``PREFIX`` names them all; each may end in ``.gz``.
+    """
+    path = Path(base_dir) / named
+    plain = str(path).removesuffix(".gz").removesuffix(".et").removesuffix(".0")
+    found = [path] if _is_file(path) else []
+    for rank in itertools.count():
+        parts = [Path(f"{plain}.{rank}.et{end}") for end in ("", ".gz")]
+        there = [part for part in parts if _is_file(part)]
+        if not there:
+            return found
+        found += [part for part in there if part not in found]
+
+
+def digest_of(base_dir: str, named: str) -> str:
+    """Return the SHA-256 of what a name stands for; of several files, of their digests in order."""
+    found = files_of(base_dir, named)
+    digests = []
+    for path in found:
+        with path.open("rb") as file:
+            digests.append(hashlib.file_digest(file, "sha256").hexdigest())
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def _is_file(path: Path) -> bool:
     try:
-        return (Path(base_dir) / path).is_file()
+        return path.is_file()
     except (OSError, ValueError):
         return False
 
 
 def named_files(resolved: str, base_dir: str) -> list[str]:
-    """Return the same without their keys, each file once: traces, sizes, topologies, ..."""
+    """Return the same without their keys, each name once: traces, sizes, topologies, ..."""
     return list(dict.fromkeys(files_by_key(resolved, base_dir).values()))
+
+
+def absolute_names(resolved: str, base_dir: str) -> list[tuple[str, str]]:
+    """Return the settings that make the relative names of files in a resolved scenario absolute."""
+    return [
+        (key, value_to_toml(os.path.abspath(Path(base_dir) / name)))
+        for key, name in files_by_key(resolved, base_dir).items()
+        if not os.path.isabs(name)
+    ]

@@ -311,11 +311,12 @@ class _Work:
     def _spec(self, point: Point) -> tuple[dict[str, Any], dict[str, bytes]]:
         """Return what a worker needs for a point, and the files that Ray does not have yet."""
         text = point.scenario().resolved
-        names, files = {}, {}
-        for path in scenarios.named_files(text, point.source.base_dir):
-            data = (Path(point.source.base_dir) / path).read_bytes()
+        base_dir, names, files = point.source.base_dir, {}, {}
+        named = {name: scenarios.files_of(base_dir, name) for name in scenarios.named_files(text, base_dir)}
+        for path in (path for paths in named.values() for path in paths):
+            data = path.read_bytes()
             digest = hashlib.sha256(data).hexdigest()
-            names[path] = digest
+            names[str(path)] = digest
             if digest not in self._sent:
                 self._sent.add(digest)
                 files[digest] = data
@@ -330,6 +331,7 @@ class _Work:
             "file": point.source.file,
             "base_dir": point.source.base_dir,
             "threads": self._threads,
+            "named": {name: [str(path) for path in paths] for name, paths in named.items()},
             "files": names,
             "controllers": {name: digest for name, (digest, _) in laws.items()},
         }

@@ -63,8 +63,8 @@ def run_group(
     ----------
     specs : sequence of dict
         Of each point ``key``, ``text`` (the resolved scenario), ``file`` (its name in messages),
-        ``base_dir``, ``threads``, ``files``: the digests of the files it names, by name, and ``controllers``:
-        those of its controllers in Python.
+        ``base_dir``, ``threads``, ``named``: the files that each name in it stands for, ``files``: their
+        digests, and ``controllers``: those of its controllers in Python.
     files : mapping of digest to bytes
         What is in these files, controllers pickled, or what `fetch` makes it of.
 
@@ -138,11 +138,12 @@ def _with_files(
 ) -> tuple[str, dict[str, str]]:
     """Return the scenario with its files where this machine has them, and their names here by TOML text."""
     text, moved = spec["text"], {}
-    for number, (path, digest) in enumerate(spec["files"].items()):
-        here = folder / f"{number}" / Path(path).name
+    for number, (name, paths) in enumerate(spec["named"].items()):
+        here = folder / f"{number}" / Path(name).name
         here.parent.mkdir()
-        here.write_bytes(files[digest])
-        old, new = scenarios.value_to_toml(path), scenarios.value_to_toml(str(here))
+        for path in paths:
+            (here.parent / Path(path).name).write_bytes(files[spec["files"][path]])
+        old, new = scenarios.value_to_toml(name), scenarios.value_to_toml(str(here))
         text = text.replace(old, new)
         moved[new] = old
     return text, moved

@@ -27,7 +27,6 @@ locks, two may run the same point: the results are the same, and the first to fi
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import socket
@@ -114,7 +113,7 @@ def content_key(resolved: str, source: scenarios.Source) -> str:
 
         laws = controllers.named_in(tomllib.loads(resolved), source.controllers)
     for path in scenarios.named_files(resolved, source.base_dir):
-        digest = hashlib.sha256((Path(source.base_dir) / path).read_bytes()).hexdigest()
+        digest = scenarios.digest_of(source.base_dir, path)
         resolved = resolved.replace(scenarios.value_to_toml(path), f'"sha256 {digest}"')
     return content_hash(resolved + "".join(f"# {law.name} is {law.digest}\n" for law in laws))
 
