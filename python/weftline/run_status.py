@@ -33,7 +33,19 @@ def warnings(run: Run) -> list[str]:
     """Return what a run warns of, without what `ending` says too: why a job is stalled."""
     text = ending(run) or ""
     found = [str(warning) for warning in run.summary.get("warnings") or []]
+    found += [waited] if (waited := _waited_text(run)) else []
     return [warning for warning in found if warning.removeprefix("a job is ") not in text]
+
+
+def _waited_text(run: Run) -> str:
+    from weftline.measures import steady
+
+    try:
+        text = (run.out / "scenario.toml").read_text("utf-8")
+    except (OSError, ValueError):
+        return ""
+    # To parse every scenario for its warnings alone would take longer than to read them.
+    return steady.waited_text([run]) if 'kind = "request-response"' in text else ""
 
 
 def _memory_limit(run: Run) -> str:

@@ -7,7 +7,8 @@ and all flows run to their end. Without one all flows count.
 Whether a run was steady is judged by the number of flows under way, as time averages over the quarters of the
 time in which flows start. A load that the network cannot carry, or a run shorter than its longest flows, has
 that number still growing from the third quarter to the fourth. It is judged over the seeds together, so that
-one late elephant is not taken for a trend.
+one late elephant is not taken for a trend. Requests that wait for their connection are not under way, however
+many they are: of these, those count that had not started when the last one was drawn.
 
 Source: averages over disjoint parts of a run compared, as in Law, Simulation Modeling and Analysis, 5th ed.,
 §9.5.1; the number under way and the time spent are tied by Little's law.
@@ -16,12 +17,13 @@ Source: averages over disjoint parts of a run compared, as in Law, Simulation Mo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from weftline import columns
+from weftline import columns, quantities
 from weftline.measures import flow_rows, stats
 from weftline.measures.flow_rows import Flows
 from weftline.runs import Run
@@ -31,9 +33,12 @@ GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
 MAX_LOOKED_AT = 20
 GROWING = (
-    "flows under way were still growing at the end of the arrivals: not a steady state; run it longer, unless more is "
-    "offered than a link carries (weftline check)"
+    "flows under way were still growing at the end of the arrivals: not a steady state; run it longer, unless "
+    "more is offered than a link carries (weftline check)"
 )
+LATE = 0.05
+"""So many of the requests may still wait for their connections when the last one has been drawn."""
+MIN_LATE = 5
 BEGINNING = "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
 
 
@@ -97,6 +102,49 @@ def _under_way(folder: Path, modified: int) -> list[float] | None:
     return [total / quarter for total in found]
 
 
+def late_requests(run: Run) -> tuple[int, int]:
+    """Return how many requests started after the last one was drawn, and of how many.
+
+    They are those of workloads "request-response": on a connection a request waits for the response before
+    it, so with a load that is not carried requests start later and later. 0, 0 of a run without such flows.
+    """
+    windows = []
+    for workload in run.scenario.get("workload") or []:
+        if workload.get("kind") == "request-response" and "duration" in workload:
+            end = time_ns(workload.get("start", "0s")) + time_ns(workload["duration"])
+            size = quantities.parse_bytes(workload.get("request_size", "100B"))
+            windows.append((str(workload.get("group", "request-response")), size, end))
+    file = run.out / "flows.parquet"
+    if not windows or not file.exists():
+        return 0, 0
+    return _late_requests(run.folder, file.stat().st_mtime_ns, tuple(windows))
+
+
+@lru_cache(maxsize=4096)
+def _late_requests(
+    folder: Path, modified: int, windows: tuple[tuple[str, float, float], ...]
+) -> tuple[int, int]:
+    from weftline import _native
+
+    del modified  # part of the key alone
+    of = columns.read(_native.table(str(folder), "flows"), ("start_ns", "size_bytes", "group"))
+    rows = list(zip(of["start_ns"], of["size_bytes"], of["group"], strict=True))
+    found = [start > end for group, size, end in windows for start, *one in rows if one == [size, group]]
+    return sum(found), len(found)
+
+
+def waited_text(runs: Sequence[Run]) -> str:
+    """Return the sentence on requests of these runs that waited for their connections; "" if few did."""
+    counts = [late_requests(run) for run in runs]
+    late, of = sum(count for count, _ in counts), sum(count for _, count in counts)
+    if late < MIN_LATE or late <= LATE * of:
+        return ""
+    return (
+        f"{late:,} of {of:,} requests started only after the last one had been drawn: they waited for their "
+        "connections, which completion times leave out, and the load was not offered"
+    )
+
+
 def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
@@ -104,8 +152,10 @@ def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     most `MAX_LOOKED_AT` runs are looked at. `warmup`: whether early flows are left out already.
     """
     runs = runs[:MAX_LOOKED_AT]
-    if not runs or all(w.get("kind") != "poisson" for w in runs[0].scenario.get("workload", [])):
+    if not runs or not any(map(_is_random, runs[0].scenario.get("workload", []))):
         return ""
+    if text := waited_text(runs):
+        return text
     quarters = [found for run in runs if (found := under_way(run)) is not None]
     if not quarters:
         return ""
@@ -114,6 +164,14 @@ def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     if not warmup and _grows([(q[0], (q[2] + q[3]) / 2) for q in quarters]):
         return BEGINNING
     return ""
+
+
+def _is_random(workload: Mapping[str, Any]) -> bool:
+    """Return whether the flows of a workload arrive at random times."""
+    kind = workload.get("kind")
+    return kind in ("poisson", "request-response") or (
+        kind == "incast" and workload.get("arrivals") == "poisson"
+    )
 
 
 def _grows(pairs: Sequence[tuple[float, float]]) -> bool:
