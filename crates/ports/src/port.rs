@@ -12,7 +12,7 @@ use weftline_sim::engine::random::RandomStream;
 use weftline_sim::net::ecn::EcnMarker;
 use weftline_sim::net::port::{Line, Port, PortPlan};
 use weftline_sim::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab, flag};
-use weftline_sim::queue::{Queue, QueueDiscipline, Verdict};
+use weftline_sim::queue::{Queue, QueueDiscipline};
 use weftline_sim::units::{Rate, Time};
 
 use crate::frame;
@@ -111,7 +111,8 @@ impl EnginePort {
         if !came_marked && self.markers.arriving.marks(waiting, &mut self.markers.random) {
             self.mark(id);
         }
-        if let Verdict::Dropped(dropped) = self.port.queue.enqueue(id, &mut self.packets, self.now) {
+        let mut verdict = self.port.queue.enqueue(id, &mut self.packets, self.now);
+        while let Some(dropped) = verdict.next_dropped(&self.packets) {
             self.drop(dropped);
         }
         self.settle();

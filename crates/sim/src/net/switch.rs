@@ -220,8 +220,11 @@ impl Switch {
             self.send_pfc(net, ingress, class, PacketKind::Pause);
         }
         let port = &mut net.ports[out as usize];
-        if let Verdict::Dropped(dropped) = port.queue.enqueue(id, &mut net.packets, net.now) {
-            self.drop_queued(net, out, dropped);
+        let mut verdict = port.queue.enqueue(id, &mut net.packets, net.now);
+        if verdict != Verdict::Queued {
+            while let Some(dropped) = verdict.next_dropped(&net.packets) {
+                self.drop_queued(net, out, dropped);
+            }
             return self.kick(net, out);
         }
         net.look_at(out);
@@ -233,7 +236,7 @@ impl Switch {
         }
     }
 
-    /// A queue took another packet in the place of one of its own, or not the one that came.
+    /// A packet that a queue dropped for another one, or did not take.
     #[cold]
     fn drop_queued(&mut self, net: &mut Partition, out: PortId, dropped: PacketId) {
         let packet = &net.packets[dropped];

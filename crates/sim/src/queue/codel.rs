@@ -7,15 +7,18 @@
 //! Source: Nichols, Jacobson, McGregor, Iyengar, RFC 8289 (2018), §5.3 to §5.5. With `arithmetic = "fixed-point"` as Linux and
 //! ns-3 compute it: ticks of 1024 ns, 16 bits of 1/sqrt(n) improved by one Newton step per drop.
 //! Differs from the source: nothing is dropped while fewer than `least` bytes remain (the RFC: at most one largest packet).
-//! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks where senders react.
+//! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks what may be marked.
 
 use super::managed::{
-    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, QueueContext, Queued,
+    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortFacts, PortPlace, QueueContext, Queued,
 };
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
+
+/// Of a time that is turned into ticks: what it may change by without a word.
+const LARGEST_ROUNDING: f64 = 0.01;
 
 const ARITHMETIC: &[(&str, &str)] = &[
     ("exact", "square roots of the count, in picoseconds"),
@@ -30,13 +33,13 @@ pub struct CodelConfig {
     pub mtu: u32,
     /// As Linux and ns-3 compute it.
     pub fixed_point: bool,
-    /// Packets are marked instead of dropped where their senders react to that.
+    /// Packets are marked instead of dropped where they may be.
     pub ecn: bool,
 }
 
 impl CodelConfig {
-    /// Reads the keys of the law, with the defaults of whoever works by it.
-    pub fn read_law(p: &mut Parameters, ecn: bool, arithmetic: &'static str) -> CodelConfig {
+    /// Reads the keys of the law, with the defaults of whoever works by it: marks, and ticks where they are fine enough.
+    pub fn read_law(p: &mut Parameters, ecn: bool, in_ticks: bool) -> CodelConfig {
         let help =
             "acceptable time that packets wait (RFC 8289: 5ms; in a datacenter some tens of microseconds)";
         let target = p.time("target", Time::from_ms(5), help);
@@ -49,11 +52,32 @@ impl CodelConfig {
         }
         let help = "no packet is dropped if fewer bytes than this would remain queued (RFC 8289: the largest packet)";
         let mtu = p.bytes("least", Bytes(1500), help).0.min(u64::from(u32::MAX)) as u32;
-        let help = "how times are computed (codel: exact; fq-codel: fixed-point)";
-        let fixed_point = p.choice("arithmetic", arithmetic, ARITHMETIC, help) == "fixed-point";
-        let help = "mark packets whose senders react to it instead of dropping them (fq-codel, red and dualpi2: true; codel: \
-                    false)";
+        let help = "how times are computed (codel: exact; fq-codel: fixed-point, unless its ticks would change target or interval by \
+                    more than 1 %)";
+        let fine = [target, interval].into_iter().all(|time| rounding(time) <= LARGEST_ROUNDING);
+        let default = if in_ticks && fine { "fixed-point" } else { "exact" };
+        let fixed_point = p.choice("arithmetic", default, ARITHMETIC, help) == "fixed-point";
+        if fixed_point && target > Time::ZERO && ticks(target, true) == 0 {
+            let message = format!(
+                "{target} is less than a tick of 1024 ns, so that every wait would be too long: set a longer target, or \
+                 arithmetic = \"exact\""
+            );
+            p.complain("target", message);
+        }
+        let help = "mark packets that may be marked instead of dropping them: data, but not those of TCP without ECN (fq-codel, red and \
+                    dualpi2: true; codel: false)";
         CodelConfig { target, interval, mtu, fixed_point, ecn: p.flag("ecn", ecn, help) }
+    }
+
+    /// Ticks hold other times than the scenario has.
+    pub fn rounded(&self) -> Option<String> {
+        let mut times = [("target", self.target), ("interval", self.interval)].into_iter();
+        let (key, time) = times.find(|&(_, time)| self.fixed_point && rounding(time) > LARGEST_ROUNDING)?;
+        Some(format!(
+            "switch.queue.{key}: {time} is {} in the ticks of 1024 ns of arithmetic = \"fixed-point\", and that is in force: set \
+             arithmetic = \"exact\", or a whole number of ticks",
+            Time::from_ns(ticks(time, true) << 10)
+        ))
     }
 }
 
@@ -69,11 +93,19 @@ impl DisciplineParameters for CodelConfig {
     };
 
     fn read(p: &mut Parameters) -> CodelConfig {
-        CodelConfig::read_law(p, false, "exact")
+        CodelConfig::read_law(p, false, false)
     }
 
     fn marks(&self) -> bool {
         self.ecn
+    }
+
+    fn drops_instead(&self) -> Option<&'static str> {
+        self.ecn.then_some("ecn = false")
+    }
+
+    fn warning(&self, _limit: Limit, _port: &PortFacts) -> Option<String> {
+        self.rounded()
     }
 
     fn start(&self, _limit: Limit, _place: &PortPlace) -> CodelQueue {
@@ -112,6 +144,12 @@ impl Law {
 /// Picoseconds, or units of 1024 ns.
 fn ticks(time: Time, fixed_point: bool) -> u64 {
     if fixed_point { time.ns() >> 10 } else { time.0 }
+}
+
+/// The share of a time that is left out when it becomes ticks.
+fn rounding(time: Time) -> f64 {
+    let left_out = time.0 - (Time::from_ns(ticks(time, true) << 10)).0;
+    left_out as f64 / time.0.max(1) as f64
 }
 
 /// CoDel's memory of one queue. Times are ticks; 0 stands for never.

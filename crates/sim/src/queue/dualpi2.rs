@@ -42,7 +42,7 @@ pub struct Dualpi2Config {
     pub shift: Time,
     /// Traffic class of low-latency packets; 0: all that may be marked.
     pub l4s_class: u8,
-    /// Classic packets are marked instead of dropped where their senders react to that.
+    /// Classic packets are marked instead of dropped where they may be.
     pub ecn: bool,
 }
 
@@ -87,14 +87,20 @@ impl DisciplineParameters for Dualpi2Config {
         let shift = p.time("shift", Time::from_ms(30), help);
         let help = "traffic class of low-latency packets; 0: all ECN-capable packets";
         let l4s_class = p.integer("l4s_class", 0, (0, 7), help) as u8;
-        let ecn =
-            p.flag("ecn", true, "mark classic packets whose senders react to it instead of dropping them");
+        let ecn = p.flag("ecn", true, "mark classic packets that may be marked instead of dropping them");
         let (update, ramp) = (update.max(Time::from_ns(100)), ramp.max(Time(1)));
         Dualpi2Config { target, update, alpha, beta, coupling, ramp_from, ramp, shift, l4s_class, ecn }
     }
 
     fn marks(&self) -> bool {
         true
+    }
+
+    fn drops_instead(&self) -> Option<&'static str> {
+        match self.l4s_class {
+            0 => Some("ecn = false, and l4s_class to a class of none of its packets"),
+            _ => self.ecn.then_some("ecn = false"),
+        }
     }
 
     fn start(&self, _limit: Limit, _place: &PortPlace) -> Dualpi2 {

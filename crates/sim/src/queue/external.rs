@@ -5,7 +5,8 @@
 //! that a discipline that loses or invents packets ends the run with an error that names it, as a panic in it does.
 
 use super::{
-    CLASSES, PortPlace, QueueCounters, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict,
+    CLASSES, PortFacts, PortPlace, QueueCounters, QueueDefaults, QueueDiscipline, QueueFacts,
+    QueueParameters, Verdict,
 };
 use crate::counters::CounterSet;
 use crate::doc::SchemeDoc;
@@ -50,8 +51,8 @@ impl ExternalQueue {
     pub(super) fn facts(&self) -> QueueFacts {
         guarded("queue", self.doc.name, || self.own.facts())
     }
-    pub(super) fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
-        guarded("queue", self.doc.name, || self.own.warning(rate, port))
+    pub(super) fn warning(&self, port: &PortFacts) -> Option<String> {
+        guarded("queue", self.doc.name, || self.own.warning(port))
     }
     pub(super) fn start(&self, place: &PortPlace) -> External {
         let name = self.doc.name;
@@ -66,7 +67,7 @@ impl ExternalQueue {
 /// [`QueueParameters`] behind a pointer.
 pub trait AnyParameters: fmt::Debug + Send + Sync {
     fn facts(&self) -> QueueFacts;
-    fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String>;
+    fn warning(&self, port: &PortFacts) -> Option<String>;
     fn start(&self, place: &PortPlace) -> Box<dyn QueueDiscipline + Send>;
 }
 
@@ -74,8 +75,8 @@ impl<P: QueueParameters<State: Send + 'static> + fmt::Debug + Send + Sync> AnyPa
     fn facts(&self) -> QueueFacts {
         QueueParameters::facts(self)
     }
-    fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
-        QueueParameters::warning(self, rate, port)
+    fn warning(&self, port: &PortFacts) -> Option<String> {
+        QueueParameters::warning(self, port)
     }
     fn start(&self, place: &PortPlace) -> Box<dyn QueueDiscipline + Send> {
         Box::new(QueueParameters::start(self, place))
@@ -133,7 +134,8 @@ impl QueueDiscipline for External {
         self.guarded(|queue, ledger| {
             ledger.take(id, packets);
             let verdict = queue.enqueue(id, packets, now);
-            if let Verdict::Dropped(dropped) = verdict {
+            let mut all = verdict;
+            while let Some(dropped) = all.next_dropped(packets) {
                 ledger.give(dropped, packets);
                 assert!(packets[dropped].class != 0, "it dropped a pause frame (class 0)");
             }

@@ -5,8 +5,8 @@
 //! A port that holds too much drops from the head of the queue with the most bytes, half of it or a batch.
 //!
 //! Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet, RFC 8290 (2018), §4. The defaults here are those of §5.2 but for
-//! the fixed-point arithmetic of Linux and ns-3; with `ecn = false` they are exactly what ns-3.35 installs where nothing is
-//! said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
+//! the fixed-point arithmetic of Linux and ns-3 (exact where its ticks are too coarse for a scenario's times); with `ecn = false`
+//! they are exactly what ns-3.35 installs where nothing is said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
 //! Differs from the source: flows are told apart by source, destination and flow, with a hash of our own; other flows
 //! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
 //! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.
@@ -16,7 +16,8 @@ use super::codel::{Codel, CodelConfig, Law};
 use super::drr::read_quantum;
 use super::five_tuple::{FiveTuples, ns3_senders};
 use super::managed::{
-    BUFFER, Discipline, DisciplineParameters, Limit, List, PortPlace, QueueContext, Queued, flow_key,
+    BUFFER, Discipline, DisciplineParameters, Limit, List, PortFacts, PortPlace, QueueContext, Queued,
+    flow_key,
 };
 use crate::doc::SchemeDoc;
 use crate::engine::random::{hash_salt, mix64};
@@ -59,7 +60,7 @@ impl DisciplineParameters for FqCodelConfig {
     const PACKETS: u32 = 10_240;
 
     fn read(p: &mut Parameters) -> FqCodelConfig {
-        let codel = CodelConfig::read_law(p, true, "fixed-point");
+        let codel = CodelConfig::read_law(p, true, true);
         let help = "queues that flows are hashed into; 0: one for every flow, without collisions";
         let queues = p.integer("queues", 1024, (0, 1 << 20), help) as u32;
         let quantum = read_quantum(p);
@@ -75,6 +76,14 @@ impl DisciplineParameters for FqCodelConfig {
 
     fn marks(&self) -> bool {
         self.codel.ecn
+    }
+
+    fn drops_instead(&self) -> Option<&'static str> {
+        self.codel.drops_instead()
+    }
+
+    fn warning(&self, _limit: Limit, _port: &PortFacts) -> Option<String> {
+        self.codel.rounded()
     }
 
     fn tables(&self) -> PortMemory {

@@ -18,15 +18,15 @@ mod trimming;
 
 use crate::counters::{CounterGroup, CounterSet};
 use crate::doc::SchemeDoc;
-use crate::packet::{Packet, PacketId, PacketSlab};
+use crate::packet::{NONE, Packet, PacketId, PacketSlab};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::{Bytes, Rate, Time};
 
 pub use cebinae::{CacheErrors, CacheKind, CacheTrial};
 pub use classes::{CLASSES, ClassLists};
 pub use managed::{
-    BUFFER, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortPlace, QueueContext,
-    QueueCounters, Queued, Waiting,
+    BUFFER, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortFacts, PortPlace,
+    QueueContext, QueueCounters, Queued, Waiting,
 };
 
 /// What became of a packet offered to a queue.
@@ -35,6 +35,22 @@ pub enum Verdict {
     Queued,
     /// This packet (the offered one, or one that it displaced) is not in the queue and must be freed by the caller.
     Dropped(PacketId),
+    /// The same of several packets, linked by their `next`: the first of them.
+    DroppedAll(PacketId),
+}
+
+impl Verdict {
+    /// Takes out the next of the packets that the caller must free, before it frees that one.
+    #[inline]
+    pub fn next_dropped(&mut self, packets: &PacketSlab) -> Option<PacketId> {
+        let (id, rest) = match *self {
+            Verdict::Queued => return None,
+            Verdict::Dropped(id) => (id, NONE),
+            Verdict::DroppedAll(id) => (id, packets[id].next),
+        };
+        *self = if rest == NONE { Verdict::Queued } else { Verdict::DroppedAll(rest) };
+        Some(id)
+    }
 }
 
 /// Keeps packets in the order in which they shall leave.
@@ -141,6 +157,8 @@ pub struct QueueFacts {
     pub owns_buffer: bool,
     /// It decides itself which packets are marked: the thresholds of the switch do not hold at its ports.
     pub marks: bool,
+    /// It marks packets, if they may be marked, instead of dropping them: what to set so that it drops them.
+    pub drops_instead: Option<&'static str>,
     /// Bytes that may wait at a port; none: what the switch's buffer lets in.
     pub capacity: Option<Bytes>,
     /// The largest packet that an empty port takes, if its limit in bytes holds for that one too.
@@ -194,8 +212,8 @@ pub trait QueueParameters: Sized {
     fn facts(&self) -> QueueFacts {
         QueueFacts::default()
     }
-    /// What deserves a look at a port of this rate, which `port` names.
-    fn warning(&self, _rate: Rate, _port: &dyn Fn() -> String) -> Option<String> {
+    /// What deserves a look at a port.
+    fn warning(&self, _port: &PortFacts) -> Option<String> {
         None
     }
     fn start(&self, place: &PortPlace) -> Self::State;
@@ -250,9 +268,9 @@ impl QueueConfig {
         each_kind!(self, parameters => parameters.facts())
     }
 
-    /// What deserves a look at a port of this rate, which `port` names.
-    pub fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
-        each_kind!(self, parameters => parameters.warning(rate, port))
+    /// What deserves a look at a port.
+    pub fn warning(&self, port: &PortFacts) -> Option<String> {
+        each_kind!(self, parameters => parameters.warning(port))
     }
 
     /// The queue of a port.

@@ -1,16 +1,17 @@
 //! Strict priority among eight classes, the lower number first; first come, first served within a class. With a limit,
-//! a full port drops the new packet, or the youngest packet of the least urgent class for it; with `trim` it has a buffer of
-//! its own and cuts the payload off ([`super::trimming`]).
+//! a full port drops the new packet, or the youngest packets of the least urgent classes until the new one fits; with `trim` it
+//! has a buffer of its own and cuts the payload off ([`super::trimming`]).
 //!
 //! Source of the second rule: Gao et al., "pHost", CoNEXT 2015, as its authors' simulator has it.
-//! Differs from the source: class 0, which carries pauses, is neither limited nor counted.
+//! Differs from the source: class 0, which carries pauses, is neither limited nor counted; the authors' simulator drops one packet
+//! for a new one whatever their sizes, so that it may hold more than its limit.
 
-use super::classes::ClassLists;
+use super::classes::{CLASSES, ClassLists};
 use super::managed::{Limit, ManagedConfig};
 use super::trimming::{COUNTERS, TrimmingConfig, VICTIMS, Victim};
 use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
-use crate::packet::{Packet, PacketId, PacketSlab};
+use crate::packet::{NONE, Packet, PacketId, PacketSlab};
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
@@ -26,14 +27,19 @@ pub struct PriorityConfig {
 /// Which packet a full queue drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DropRule {
-    /// The one that came last of the least urgent class: the new one only if no less urgent one waits.
+    /// Those that came last of the least urgent classes, until the new one fits: the new one only if the less urgent ones that
+    /// wait do not have bytes enough.
     Lowest,
     /// The new one.
     Tail,
 }
 
 const DROPS: &[(&str, &str)] = &[
-    ("lowest", "the youngest packet of the least urgent class, which may be the new packet"),
+    (
+        "lowest",
+        "the youngest packets of the least urgent classes, until the new packet fits; the new packet if dropping all less \
+         urgent ones would not be enough",
+    ),
     ("tail", "the new packet"),
 ];
 
@@ -125,16 +131,24 @@ impl Priority {
         self.lists.bytes() - self.lists.class_bytes(0) + new > u64::from(self.limit)
     }
 
-    /// Takes a packet into a full queue: which one is dropped for it.
+    /// Takes a packet into a full queue, if the packets that it may displace make room for it.
     #[cold]
-    fn displace(&mut self, id: PacketId, packets: &mut PacketSlab) -> PacketId {
-        // No lower class waits: it is the youngest packet of the lowest class itself.
-        if self.drop == DropRule::Tail || self.lists.occupied() >> packets[id].class <= 1 {
-            return id;
+    fn displace(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
+        let (class, size) = (packets[id].class, u64::from(packets[id].size));
+        let less_urgent: u64 = (class + 1..CLASSES as u8).map(|class| self.lists.class_bytes(class)).sum();
+        let stays = self.lists.bytes() - self.lists.class_bytes(0) - less_urgent;
+        if self.drop == DropRule::Tail || stays + size > u64::from(self.limit) {
+            return Verdict::Dropped(id);
+        }
+        let mut dropped = NONE;
+        while self.overflows(size) {
+            let lowest = u8::BITS - 1 - self.lists.occupied().leading_zeros();
+            let last = self.lists.pop_last(lowest as usize, packets);
+            packets[last].next = dropped;
+            dropped = last;
         }
         self.lists.push(id, packets);
-        let lowest = u8::BITS - 1 - self.lists.occupied().leading_zeros();
-        self.lists.pop_last(lowest as usize, packets)
+        Verdict::DroppedAll(dropped)
     }
 }
 
@@ -144,7 +158,7 @@ impl QueueDiscipline for Priority {
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
         let packet = &packets[id];
         if packet.class != 0 && self.overflows(u64::from(packet.size)) {
-            return Verdict::Dropped(self.displace(id, packets));
+            return self.displace(id, packets);
         }
         self.lists.push(id, packets);
         Verdict::Queued

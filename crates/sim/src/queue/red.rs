@@ -34,7 +34,7 @@ pub struct RedConfig {
     pub gentle: bool,
     /// In which idle time is counted.
     pub mean_packet: Bytes,
-    /// Packets are marked instead of dropped where their senders react to that.
+    /// Packets are marked instead of dropped where they may be.
     pub ecn: bool,
 }
 
@@ -76,13 +76,17 @@ impl DisciplineParameters for RedConfig {
                 format!("{mean_packet} is not a valid packet size: expected 1B to 1MiB"),
             );
         }
-        let ecn = p.flag("ecn", true, "mark packets whose senders react to it instead of dropping them");
+        let ecn = p.flag("ecn", true, "mark packets that may be marked instead of dropping them");
         let mean_packet = Bytes(mean_packet.0.clamp(1, 1 << 20));
         RedConfig { min_th, max_th, weight, probability, gentle, mean_packet, ecn }
     }
 
     fn marks(&self) -> bool {
         self.ecn
+    }
+
+    fn drops_instead(&self) -> Option<&'static str> {
+        self.ecn.then_some("ecn = false")
     }
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> Red {

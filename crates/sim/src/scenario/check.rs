@@ -7,6 +7,7 @@ use crate::compat::Rules;
 use crate::config::SwitchConfig;
 use crate::net::buffer::{BufferedPort, headroom, lossless_headroom, set_aside};
 use crate::parameters::Source;
+use crate::queue::PortFacts;
 use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
 use crate::transport::{self, NicPolicy, RunContext, TransportConfig};
@@ -66,7 +67,7 @@ pub fn transports_fit(
     }
 }
 
-/// The first warning of a queue of a port about the port's rate.
+/// The first warning of a queue about its port.
 fn queue_warning(scenario: &Scenario) -> Option<String> {
     let topology = &scenario.network.topology;
     let ports = topology.ports();
@@ -76,7 +77,11 @@ fn queue_warning(scenario: &Scenario) -> Option<String> {
                 NodeKind::Switch => scenario.switch.queue_at(node, local),
                 NodeKind::Host => scenario.host.queue.as_ref()?,
             };
-            queue.warning(topology.links[link as usize].rate, &|| topology.port_name(node, local))
+            queue.warning(&PortFacts {
+                rate: topology.links[link as usize].rate,
+                base_rtt: &|| scenario.network.base_rtt(1000, &Rules::none()).0,
+                name: &|| topology.port_name(node, local),
+            })
         })
     })
 }
@@ -121,6 +126,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(super::balancing::balancer_warning(scenario));
     warnings.extend(super::balancing::probes_fill_links(scenario));
     warnings.extend(queue_warning(scenario));
+    warnings.extend(super::marking::ignored(scenario));
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(headroom_too_small(scenario));
     warnings.extend(super::pairs::warnings(scenario));

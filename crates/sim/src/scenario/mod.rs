@@ -14,6 +14,7 @@ mod cut_off;
 pub(crate) mod document;
 mod failures;
 pub(crate) mod host;
+mod marking;
 pub(crate) mod measure;
 mod memo;
 pub(crate) mod network;

@@ -349,6 +349,8 @@ pub struct Facts<'a> {
     pub controller_name: Option<&'a str>,
     /// The name of the controller, if it steers by ECN marks.
     pub marked_controller: Option<&'a str>,
+    /// Its senders react to marks, or its packets are never marked (they have the flag `NOT_CAPABLE`).
+    pub heeds_marks: bool,
     /// The name of the controller, if it takes longer round trips for congestion.
     pub delay_controller: Option<&'a str>,
     /// Maximum time between two retransmissions of the same packet.
@@ -394,6 +396,7 @@ impl Default for Facts<'_> {
             controller: None,
             controller_name: None,
             marked_controller: None,
+            heeds_marks: false,
             delay_controller: None,
             longest_timeout: Time::ZERO,
             timer_left: Time::ZERO,

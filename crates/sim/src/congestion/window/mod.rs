@@ -282,6 +282,8 @@ pub trait WindowParameters: Sized {
     const COUPLES: bool = false;
     /// The law reacts to marks of switches (ECN), not only to losses.
     const NEEDS_MARKS: bool = false;
+    /// A mark lowers the window, by the law's own rule or by that of its transport.
+    const HEEDS_MARKS: bool = true;
     /// The law takes longer round trips for congestion.
     const FOLLOWS_DELAY: bool = false;
     /// Its delay must not contain the time that a receiver delays an acknowledgement: by default each segment
@@ -380,6 +382,13 @@ impl WindowConfig {
     /// Whether it reacts to marks of switches.
     pub fn needs_marks(&self) -> bool {
         each_kind!(self, law => declared(law)).2
+    }
+    /// Whether a mark lowers its window.
+    pub fn heeds_marks(&self) -> bool {
+        fn heeds<P: WindowParameters>(_: &P) -> bool {
+            P::HEEDS_MARKS
+        }
+        each_kind!(self, law => heeds(law))
     }
     /// Whether it takes longer round trips for congestion.
     pub fn follows_delay(&self) -> bool {

@@ -97,6 +97,7 @@ pub struct SwiftParameters {
 
 impl WindowParameters for SwiftParameters {
     type State = Swift;
+    const HEEDS_MARKS: bool = false;
     const FOLLOWS_DELAY: bool = true;
     const ACKS_AT_ONCE: bool = true;
     const DOC: SchemeDoc = DOC;

@@ -12,7 +12,7 @@ use crate::net::host::TRAIL_SHIFT;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
 use crate::packet::{NONE, Packet, PacketId, PacketKind};
-use crate::queue::{CLASSES, QueueDiscipline, Verdict};
+use crate::queue::{CLASSES, QueueDiscipline};
 use crate::topology::{NextHops, Routes, Row};
 use crate::units::{Rate, Time};
 
@@ -170,7 +170,8 @@ impl Switch {
         }
         // Class 0: before all others; only a queue with a buffer of its own refuses it.
         let queue = &mut net.ports[port as usize].queue;
-        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut net.packets, net.now) {
+        let mut verdict = queue.enqueue(id, &mut net.packets, net.now);
+        while let Some(dropped) = verdict.next_dropped(&net.packets) {
             net.drop_packet(port, dropped);
         }
         self.kick(net, port);

@@ -62,12 +62,20 @@ pub trait DisciplineParameters: Sized {
     fn marks(&self) -> bool {
         false
     }
+    /// It marks packets, if they may be marked, instead of dropping them: what to set so that it drops them.
+    fn drops_instead(&self) -> Option<&'static str> {
+        None
+    }
+    /// The largest packet that an empty port of this limit takes.
+    fn largest(&self, limit: Limit) -> Bytes {
+        limit.bytes
+    }
     /// What a port takes in addition to this state and its packets.
     fn tables(&self) -> PortMemory {
         PortMemory::default()
     }
-    /// What deserves a look at a port of this rate and limit, which `port` names.
-    fn warning(&self, _rate: Rate, _limit: Limit, _port: &dyn Fn() -> String) -> Option<String> {
+    /// What deserves a look at a port of this limit.
+    fn warning(&self, _limit: Limit, _port: &PortFacts) -> Option<String> {
         None
     }
     fn start(&self, limit: Limit, place: &PortPlace) -> Self::State;
@@ -86,7 +94,7 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
         let bytes = p.bytes("limit", Bytes(0), help);
         let help = "packets that the NIC takes from the discipline before it can send them";
         let nic_packets = p.integer("nic_packets", 0, (0, 100_000), help) as u32;
-        let help = "bytes of every packet on the wire that the discipline does not count";
+        let help = "bytes of every packet on the wire that the discipline does not count; of a smaller packet it counts nothing";
         let header = p.bytes("link_header", Bytes(0), help);
         if header.0 > 64 {
             p.complain("link_header", format!("{header} is not a valid link header: expected at most 64B"));
@@ -104,20 +112,29 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
         QueueFacts {
             owns_buffer: true,
             marks: self.discipline.marks(),
+            drops_instead: self.discipline.drops_instead(),
             capacity: Some(self.limit.full()),
-            largest: Some(self.limit.bytes),
+            largest: Some(self.discipline.largest(self.limit)),
             memory: PortMemory { state: tables.state + size_of::<Managed<P::State>>() as u64, ..tables },
             ..QueueFacts::default()
         }
     }
 
-    fn warning(&self, rate: Rate, port: &dyn Fn() -> String) -> Option<String> {
-        self.discipline.warning(rate, self.limit, port)
+    fn warning(&self, port: &PortFacts) -> Option<String> {
+        self.discipline.warning(self.limit, port)
     }
 
     fn start(&self, place: &PortPlace) -> Box<Managed<P::State>> {
         Box::new(Managed::new(self, place))
     }
+}
+
+/// What a discipline may know of a port that it is asked to judge before a run.
+pub struct PortFacts<'a> {
+    pub rate: Rate,
+    /// The longest base RTT of the network.
+    pub base_rtt: &'a dyn Fn() -> Time,
+    pub name: &'a dyn Fn() -> String,
 }
 
 /// Where a port is: what disciplines derive their random streams and rates from.
@@ -246,7 +263,7 @@ impl QueueContext<'_> {
 
     /// Drops a packet that is in no list.
     pub fn drop(&mut self, packet: Queued, cause: Cause) {
-        self.account.subtract(packet);
+        self.account.subtract(packet, self.packets);
         self.account.drops.add(cause, [1]);
         self.packets[packet.packet].next = self.account.dropped;
         self.account.dropped = packet.packet;
@@ -259,7 +276,7 @@ impl QueueContext<'_> {
 
     /// Cuts a packet that is in no list to a number of bytes, in a class of headers.
     pub fn trim(&mut self, packet: Queued, to: u16, class: u8) -> Queued {
-        self.account.subtract(packet);
+        self.account.subtract(packet, self.packets);
         let place = &mut self.packets[packet.packet];
         place.size = place.size.min(to);
         place.payload = 0;
@@ -280,11 +297,11 @@ impl QueueContext<'_> {
         std::mem::swap(&mut place.src, &mut place.dst);
         place.next = self.account.returned;
         self.account.returned = packet.packet;
-        self.account.subtract(packet);
+        self.account.subtract(packet, self.packets);
         true
     }
 
-    /// Marks a packet if its sender would react to that; whether it did.
+    /// Marks a packet if it may be marked; whether it did.
     pub fn mark(&mut self, packet: &Queued) -> bool {
         if !packet.capable {
             return false;
@@ -320,8 +337,8 @@ impl QueueCounters {
         self.class_bytes[usize::from(class) % CLASSES] += wire;
     }
 
-    fn subtract(&mut self, packet: Queued) {
-        let wire = u64::from(packet.size) + u64::from(self.link_header);
+    fn subtract(&mut self, packet: Queued, packets: &PacketSlab) {
+        let wire = u64::from(packets[packet.packet].size);
         self.packets -= 1;
         self.bytes -= wire;
         self.class_bytes[usize::from(packet.class) % CLASSES] -= wire;
@@ -432,7 +449,7 @@ impl<D: Discipline> Managed<D> {
         self.discipline.reset();
         let removed: Vec<Queued> = self.nic.drain(..).chain(self.waiting.take_all()).collect();
         for packet in removed {
-            self.account.subtract(packet);
+            self.account.subtract(packet, packets);
             packets[packet.packet].next = self.account.dropped;
             self.account.dropped = packet.packet;
         }
@@ -480,7 +497,7 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
             false => self.fill_nic(packets, now),
         }
         let packet = next?;
-        self.account.subtract(packet);
+        self.account.subtract(packet, packets);
         Some(packet.packet)
     }
 
@@ -550,7 +567,7 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
 
 /// Bytes of a packet that a discipline counts.
 fn counted(packet: &Packet, link_header: u16) -> u32 {
-    // A packet cannot be smaller than its link header; were it so, nothing of it would count.
+    // Acknowledgements and tokens of some transports are smaller than a link header may be.
     u32::from(packet.size.saturating_sub(link_header))
 }
 

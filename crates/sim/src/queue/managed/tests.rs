@@ -152,6 +152,16 @@ fn the_link_header_is_on_the_wire_but_not_in_the_limit() {
 }
 
 #[test]
+fn a_packet_smaller_than_the_link_header_leaves_with_the_bytes_that_it_came_with() {
+    let fifo = ManagedConfig { link_header: 64, ..config(OwnFifoConfig, 2) };
+    let mut port = Port::new(fifo, RATE);
+    let dropped: Vec<Vec<u64>> = (0..3).map(|name| port.offer(Time::ZERO, 0, name, 40)).collect();
+    assert_eq!((dropped, port.queue.bytes()), (vec![vec![], vec![], vec![2]], 80));
+    assert_eq!(names(&mut port), [0, 1]);
+    assert_eq!((port.queue.bytes(), port.queue.class_bytes(1)), (0, 0));
+}
+
+#[test]
 fn pauses_pass_by_all_data_and_a_paused_class_holds_them() {
     let mut port = Port::new(config(OwnFifoConfig, 1), RATE);
     port.offer(Time::ZERO, 0, 0, 100);

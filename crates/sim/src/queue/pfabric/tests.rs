@@ -154,10 +154,9 @@ fn any_traffic_is_served_as_by_a_list_that_is_searched() {
             let is_data = packet.kind == PacketKind::Data;
             let (priority, flow) = if is_data { (packet.aux, u64::from(flow)) } else { (0, 1000 + name) };
             let id = packets.insert(packet);
-            let dropped = match queue.enqueue(id, &mut packets, Time::ZERO) {
-                Verdict::Queued => None,
-                Verdict::Dropped(removed) => Some((packets[removed].seq, packets.remove(removed)).0),
-            };
+            let mut verdict = queue.enqueue(id, &mut packets, Time::ZERO);
+            let dropped = verdict.next_dropped(&packets).map(|id| (packets[id].seq, packets.remove(id)).0);
+            assert_eq!(verdict, Verdict::Queued);
             let modelled = Modelled { priority, flow, size: u64::from(size), class: packet.class, name };
             assert_eq!(dropped, model.enqueue(modelled), "round {round}");
             assert_eq!(queue.bytes(), model.bytes());

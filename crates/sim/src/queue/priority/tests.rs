@@ -21,16 +21,24 @@ fn the_lower_class_leaves_first() {
 
 /// Offers packets of 100 bytes, (class, name), to a port of 300: which were dropped, and which left in which order.
 fn through_a_full_port(drop: DropRule, offered: &[(u8, u32)]) -> (Vec<u32>, Vec<u32>) {
+    let offered: Vec<_> = offered.iter().map(|&(class, name)| (class, name, 100)).collect();
+    through_a_port_of_300(drop, &offered)
+}
+
+/// The same of packets of several sizes: (class, name, size).
+fn through_a_port_of_300(drop: DropRule, offered: &[(u8, u32, u16)]) -> (Vec<u32>, Vec<u32>) {
     let mut packets = PacketSlab::new();
     let mut queue = port(Some(Bytes(300)), drop);
     let mut dropped = Vec::new();
-    for &(class, aux) in offered {
-        let id = packets.insert(Packet { class, aux, size: 100, ..Packet::default() });
-        if let Verdict::Dropped(removed) = queue.enqueue(id, &mut packets, Time::ZERO) {
+    for &(class, aux, size) in offered {
+        let id = packets.insert(Packet { class, aux, size, ..Packet::default() });
+        let mut verdict = queue.enqueue(id, &mut packets, Time::ZERO);
+        while let Some(removed) = verdict.next_dropped(&packets) {
             dropped.push(packets[removed].aux);
+            packets.remove(removed);
         }
+        assert!(queue.bytes() - queue.class_bytes(0) <= 300);
     }
-    assert!(queue.bytes() - queue.class_bytes(0) <= 300);
     let left =
         std::iter::from_fn(|| queue.dequeue(0, &mut packets, Time::ZERO).map(|id| packets[id].aux)).collect();
     (dropped, left)
@@ -41,6 +49,16 @@ fn a_full_port_drops_the_youngest_of_the_lowest_priority_class() {
     let offered = [(2, 0), (3, 1), (3, 2), (1, 3), (3, 4), (2, 5), (2, 6), (0, 7)];
     let (dropped, left) = through_a_full_port(DropRule::Lowest, &offered);
     assert_eq!((dropped, left), (vec![2, 4, 1, 6], vec![7, 3, 0, 5]));
+}
+
+#[test]
+fn a_large_packet_displaces_as_many_small_ones_as_it_needs_or_is_dropped() {
+    let small = [(5, 0, 100), (5, 1, 60), (4, 2, 60), (3, 3, 60)];
+    let offer = |large| through_a_port_of_300(DropRule::Lowest, &[&small[..], &[large]].concat());
+    assert_eq!(offer((2, 9, 180)), (vec![0, 1], vec![9, 3, 2]));
+    // All that is less urgent than class 4 has 160 bytes.
+    assert_eq!(offer((4, 9, 180)), (vec![0, 1], vec![3, 2, 9]));
+    assert_eq!(offer((4, 9, 181)), (vec![9], vec![3, 2, 0, 1]));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod codes;
 mod drawn;
 mod groups;
 mod hosts;
+mod queues;
 mod scale;
 mod wrong;
 

@@ -381,7 +381,7 @@ fn cebinae_refuses_shares_outside_their_range_and_rounds_that_control_cannot_mee
 fn a_buffer_that_cannot_drain_in_a_round_is_warned_about() {
     let queue = |round| {
         format!(
-            "{STAR}[transport]\nrecovery = \"selective-repeat\"\n[switch]\npfc = {{ enabled = false }}\nqueue = {{ kind = \"cebinae\", packets = 9000, round = \"{round}\" }}\n"
+            "{STAR}[transport]\nrecovery = \"selective-repeat\"\n[switch]\npfc = {{ enabled = false }}\nqueue = {{ kind = \"cebinae\", packets = 9000, deadline = \"1us\", round = \"{round}\" }}\n"
         )
     };
     assert_eq!(load(&queue("2ms")).warnings, [""; 0]);

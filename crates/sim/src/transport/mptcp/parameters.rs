@@ -234,6 +234,7 @@ impl TransportParameters for MptcpConfig {
         let of_subflow = self.tcp.facts();
         Facts {
             keeps_connections: true,
+            heeds_marks: of_subflow.heeds_marks,
             spreads_flows: true,
             one_nic: Some("every subflow has its own NIC, so that flows use all of them"),
             subflows: Some(self.subflows),

@@ -325,6 +325,10 @@ impl TransportParameters for RdmaConfig {
             controller: Some(&self.controller),
             controller_name: Some(self.controller.name()),
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
+            heeds_marks: match self.controller.window() {
+                Some(window) => window.law.heeds_marks(),
+                None => self.controller.needs_marks(),
+            },
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
             timer_left: rto,

@@ -157,6 +157,8 @@ impl TransportParameters for TcpConfig {
             },
             controller_name: Some(self.controller.name()),
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
+            // Without ECN its packets cannot be marked.
+            heeds_marks: self.ecn == EcnEcho::Off || self.controller.heeds_marks(),
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: self.rto.longest_first(),
             openings: Some(self.syn_retries + 1),

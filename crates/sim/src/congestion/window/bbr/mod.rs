@@ -83,6 +83,7 @@ const FORMS: &[(&str, &str)] = &[
 
 impl WindowParameters for BbrParameters {
     type State = Bbr;
+    const HEEDS_MARKS: bool = false;
     const FOLLOWS_DELAY: bool = true;
     const DOC: SchemeDoc = DOC;
 

@@ -86,6 +86,7 @@ pub struct Bbr3Parameters {
 
 impl WindowParameters for Bbr3Parameters {
     type State = Bbr3;
+    const HEEDS_MARKS: bool = false;
     const FOLLOWS_DELAY: bool = true;
     const DOC: SchemeDoc = DOC;
 

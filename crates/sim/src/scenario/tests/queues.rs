@@ -1,0 +1,73 @@
+//! Warnings about queues: times that ticks round, marks that senders ignore, control that is slower than round trips.
+
+use super::*;
+
+const DUMBBELL: &str =
+    "[topology]\nkind = \"dumbbell\"\nleft = 2\nright = 2\n[switch]\npfc = { enabled = false }\n";
+
+/// Of a dumbbell whose switches have this queue.
+fn warnings_of(queue: &str, transport: &str) -> Vec<String> {
+    let text = format!(
+        "{DUMBBELL}queue = {{ {queue} }}\n[transport]\n{transport}\n[[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n"
+    );
+    load(&text).warnings
+}
+
+const TCP: &str = "kind = \"tcp\"";
+
+#[test]
+fn times_that_ticks_round_by_more_than_a_hundredth_are_exact_unless_the_scenario_asks_for_ticks() {
+    let queue = |target| format!("kind = \"fq-codel\", target = \"{target}\", interval = \"1048576ns\"");
+    // 48.8 ticks, and 98.
+    assert_eq!(warnings_of(&queue("50us"), TCP), [""; 0]);
+    let ticks = |target| warnings_of(&format!("{}, arithmetic = \"fixed-point\"", queue(target)), TCP);
+    assert_eq!(ticks("100352ns"), [""; 0]);
+    let found = ticks("50us");
+    let text = "switch.queue.target: 50us is 49.152us in the ticks of 1024 ns of arithmetic = \"fixed-point\", and that is in force";
+    assert!(found.len() == 1 && found[0].starts_with(text), "{found:?}");
+    let refused = problems(
+        "[switch]\nqueue = { kind = \"codel\", target = \"1us\", interval = \"1ms\", arithmetic = \"fixed-point\" }\n",
+    );
+    assert!(refused[0].contains("queue.target: 1us is less than a tick of 1024 ns"), "{refused:?}");
+}
+
+#[test]
+fn marks_instead_of_drops_for_senders_that_ignore_them_are_warned_of() {
+    let codel = |ecn| format!("kind = \"codel\", target = \"50us\", interval = \"1ms\", ecn = {ecn}");
+    let rdma = |kind| format!("recovery = \"selective-repeat\"\ncontroller = {{ kind = \"{kind}\" }}");
+    let ignored = |queue: &str, transport: &str| {
+        let found = warnings_of(queue, transport);
+        found.into_iter().find(|warning| warning.starts_with("switch.queue.ecn: "))
+    };
+    let found = ignored(&codel(true), &rdma("timely")).unwrap();
+    assert!(found.contains("the controller \"timely\" of rdma does not react to marks"), "{found}");
+    assert!(found.ends_with("Set ecn = false"), "{found}");
+    let found = ignored(&codel(true), "kind = \"homa\"").unwrap();
+    assert!(found.contains("and homa does not react to marks"), "{found}");
+    assert!(ignored("kind = \"dualpi2\", ecn = false", &rdma("timely")).unwrap().contains("l4s_class"));
+    assert_eq!(ignored(&codel(false), &rdma("timely")), None);
+    let ecn = |kind| format!("kind = \"tcp\"\necn = \"classic\"\ncontroller = {{ kind = \"{kind}\" }}");
+    for ignores in [rdma("swift"), ecn("bbr")] {
+        assert!(ignored(&codel(true), &ignores).is_some(), "{ignores}");
+    }
+    for reacts in [&rdma("dcqcn"), &rdma("newreno"), TCP, &ecn("cubic")] {
+        assert_eq!(ignored(&codel(true), reacts), None, "{reacts}");
+    }
+}
+
+#[test]
+fn control_that_is_slower_than_round_trips_and_halves_without_room_are_warned_of() {
+    let queue = |rest: &str| warnings_of(&format!("kind = \"cebinae\", {rest}"), TCP);
+    assert_eq!(queue("packets = 200, deadline = \"1us\""), [""; 0]);
+    let found = queue("packets = 200");
+    assert!(found.len() == 1 && found[0].starts_with("switch.queue.deadline: 100us at "), "{found:?}");
+    let split = |limit: &str| queue(&format!("{limit}, buffer = \"split\", deadline = \"1us\""));
+    assert_eq!(split("packets = 2, limit = \"3028B\""), [""; 0]);
+    let found = split("packets = 1");
+    assert!(found.len() == 1 && found[0].contains("each of two rounds has half of the buffer"), "{found:?}");
+    let found = split("packets = 0, limit = \"3000B\"");
+    assert!(
+        found.iter().any(|warning| warning.contains("with 1.5KB have no room for a full packet")),
+        "{found:?}"
+    );
+}
