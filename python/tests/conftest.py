@@ -141,8 +141,8 @@ class Engine:
             "name": document.get("name", "run"),
             "status": self.outcome,
             "seed": document.get("seed", 1),
-            "flows": 1000,
-            "flows_done": 1000,
+            "flows": 2000,
+            "flows_done": 2000,
             "end_ns": 2e6,
             "packet_hops": 12_000_000,
             "packet_hops_per_cpu_second": 6e6,
@@ -179,7 +179,7 @@ class Engine:
         rows = [self._bin(10 ** (3 + 4 * i / 20), factor, noise) for i in range(1, bins + 1)]
         if scheme == "decades":
             rows = [self._bin(10**d, factor, noise) for d in (3, 4, 5, 6, 7)]
-        return json.dumps({"bins": rows, "overall": self._bin(1e7, factor, noise) | {"count": 1000}})
+        return json.dumps({"bins": rows, "overall": self._bin(1e7, factor, noise) | {"count": 2000}})
 
     def _bin(self, size, factor, noise) -> dict:
         p50 = 1 + 0.1 * factor + noise
@@ -190,7 +190,7 @@ class Engine:
         factor = SPEED[document["transport"]["controller"]["kind"]]
         load = document["workload"][0].get("load", 0.5)
         goodput = {"mean": 1e11 * (1 - load) / factor}
-        count, slowdown = 7 if min_size else 1000, self._bin(1e7, factor, 0)
+        count, slowdown = 7 if min_size else 2000, self._bin(1e7, factor, 0)
         found = {"count": count, "goodput_bps": goodput, "fct_ns": None, "slowdown": slowdown, "nfct": factor}
         return json.dumps(found)
 
@@ -211,7 +211,7 @@ class Engine:
     def queues(self, directory) -> str:
         cdf = [[1000, 0.6], [2000, 0.9], [21_000, 0.99], [201_000, 1.0]]
         percentiles = {"p50": 0, "p95": 9000, "p99": 20_000, "p999": 150_000, "max": 200_000}
-        return json.dumps({"percentiles": percentiles | {"samples": 1000}, "cdf": cdf})
+        return json.dumps({"percentiles": percentiles | {"samples": 2000}, "cdf": cdf})
 
     def series(self, directory, metric, every_ns, max_points) -> str:
         values = {"all": [[t * 1e4, 1e9 * t] for t in range(20)]} if metric == "goodput_bps" else {}
@@ -335,11 +335,12 @@ def engine(monkeypatch, tmp_path):
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
     from weftline import provenance
     from weftline.cli import bench
-    from weftline.measures import sharing, steady
+    from weftline.measures import flow_rows, sharing, steady
 
     monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
     # The stand-in has no table of flows, so it has no series over time, and no ends of flows.
     monkeypatch.setattr(steady, "under_way", lambda run: None)
+    monkeypatch.setattr(flow_rows, "pooled", lambda runs, flows, column: {})
     monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)

@@ -19,7 +19,7 @@ def test_run_writes_to_a_folder_named_by_scenario_and_content(engine, scenario, 
         and len(folder.name) == len("small-") + 8
     )
     printed = capsys.readouterr()
-    assert "1,000 of 1,000 done" in printed.out and str(folder) in printed.out
+    assert "2,000 of 2,000 done" in printed.out and str(folder) in printed.out
     assert printed.err == ""
 
 

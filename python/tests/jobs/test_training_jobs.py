@@ -71,10 +71,10 @@ def test_a_slow_rank_is_compared_with_ranks_of_its_stage(tmp_path, capsys):
     assert row["longest_computing_ns"] / row["mates_computing_ns"] == pytest.approx(1.3, rel=1e-6)
     assert (row["stages"], row["longest_stage"], row["longest_stage_ranks"]) == (4, 3, [6, 7])
     assert row["longest_stage_computing_ns"] > 1.3 * row["median_stage_computing_ns"]
-    (shown,) = step_causes.table(lines_of([run])[0]).rows
+    (shown,) = step_causes.table(run).rows
     assert "rank 1 (1.30 x)" in shown and any(cell.startswith("stage 3, ranks 6-7 (") for cell in shown)
     even = weftline.run(PIPELINE, set={"workload.0.slow_factor": 1.0}, out=tmp_path / "even")
-    (shown,) = step_causes.table(lines_of([even])[0]).rows
+    (shown,) = step_causes.table(even).rows
     assert "–" in shown and any(cell.startswith("stage 3, ranks 6-7 (") for cell in shown)
 
 
@@ -83,7 +83,7 @@ def test_a_rank_alone_in_its_stage_is_compared_with_nothing(tmp_path):
     run = weftline.run(scenario, out=tmp_path / "run")
     (row,) = step_causes.causes(run)
     assert row["longest_rank"] is None and row["longest_stage"] == 3
-    (shown,) = step_causes.table(lines_of([run])[0]).rows
+    (shown,) = step_causes.table(run).rows
     assert "one rank a stage" in shown and any(cell.startswith("stage 3, rank 3 (") for cell in shown)
 
 
@@ -192,3 +192,15 @@ def test_a_page_names_the_seed_of_the_steps_that_it_lists(training):
     assert len(texts([training])) >= 4 and not any("seed" in text for text in texts([training]))
     several = texts([training, weftline.Run.read(training.out)])
     assert [text for text in several if one not in text] == []
+
+
+def test_causes_of_several_seeds_name_the_seed(tmp_path, capsys):
+    folders = [str(weftline.run(TRAINING, seed=seed, out=tmp_path / str(seed)).out) for seed in (1, 2)]
+    assert main(["jobs", *folders]) == 0
+    printed = capsys.readouterr().out
+    assert [f"Where the time of steps went, seed {seed}" in printed for seed in (1, 2)] == [True, True]
+    assert main(["jobs", *folders, "--json"]) == 0
+    causes = json.loads(capsys.readouterr().out)["causes"]
+    assert [(row["seed"], row["run"]) for of_run in causes for row in of_run] == [
+        (seed, folder) for seed, folder in zip((1, 2), folders, strict=True)
+    ]

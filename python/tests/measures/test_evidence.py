@@ -17,7 +17,7 @@ from weftline.cli import sweep as cli_sweep
 from weftline.cli.main import main
 from weftline.measures import comparison, evidence, separations, stats, steady
 from weftline.measures.evidence import KINDS, Reason, Verdict, judged, leader, reasons_text, separated
-from weftline.measures.lines import Line
+from weftline.measures.lines import Line, Mean
 from weftline.report import answer_text, sweep_page
 from weftline.reproduce import claims
 from weftline.sweeps import tables
@@ -70,6 +70,48 @@ def test_one_value_and_an_interval_on_the_bound_are_open():
     assert [r.kind for r in judged(None, "<", 9.0).reasons] == ["measured"]
     assert [r.kind for r in judged(stats.Estimate(1, 0.5, 1.5, 3), "<", 1.0).reasons] == ["interval"]
     assert judged(stats.Estimate(1.0, 1.0, 1.0, 3), "<", 1.0).answer == "no", "the bound is not below itself"
+
+
+def test_a_bound_or_a_difference_within_a_bin_is_open():
+    """The p99 of five runs lies in the bin from 1,000 to 2,000 B: nothing inside of it can be decided."""
+    found = stats.estimate([1000.0] * 5, bin_width=1000.0)
+    assert (found.low, found.high, Mean.of_estimate(found).high) == (1000, 2000, 2000)
+    answers = {
+        (sign, limit): judged(found, sign, limit)
+        for sign in "<>"
+        for limit in (999.0, 1000.0, 1050.0, 1999.0, 2000.0)
+    }
+    decided = {key: verdict.answer for key, verdict in answers.items() if verdict.answer != "open"}
+    # A value is at least the lower edge, and less than the upper one.
+    assert decided == {
+        ("<", 999.0): "no",
+        ("<", 1000.0): "no",
+        ("<", 2000.0): "yes",
+        (">", 999.0): "yes",
+        (">", 2000.0): "no",
+    }
+    assert {r.kind for v in answers.values() for r in v.reasons} == {"bin"}
+    wide = stats.estimate([1000.0, 3000.0, 5000.0], bin_width=1000.0)
+    assert [r.kind for r in judged(wide, "<", 3000.0).reasons] == ["interval"]
+    one_bin, two_bins = (
+        stats.difference(dict.fromkeys("abc", by), dict.fromkeys("abc", 1000.0), bin_width=1000.0)
+        for by in (2000.0, 3000.0)
+    )
+    assert [r.kind for r in separated(one_bin).reasons] == ["bin"] and separated(two_bins).order == 1
+
+
+def test_a_claim_on_a_percentile_of_queues_counts_the_bins_of_both_sides(swept):
+    lines = [
+        Line(label, list(cell.runs.values()))
+        for label, cell in zip(("HPCC", "DCTCP"), weftline.load(swept).cells[::2], strict=True)
+    ]
+    claim = {"text": "shorter", "kind": "metric", "metric": "queue_p99", "line": "HPCC"}
+    # The stand-in's p99 is in the bin from 20 to 21 KB: a ratio of two may be 20/21 to 21/20.
+    for bounds, word in (({"below": 20_500}, "OPEN"), ({"below": 22_000}, "PASS")):
+        verdict = claims.check(claim | bounds, lines, [])
+        assert verdict.word == word and [r.kind for r in verdict.reasons] == ["bin"] * (word == "OPEN")
+    for bound, word in ((1.04, "OPEN"), (1.06, "PASS")):
+        assert claims.check(claim | {"against": "DCTCP", "below": bound}, lines, []).word == word
 
 
 def test_a_first_one_is_named_only_where_it_is_separated_from_all_others():
@@ -292,7 +334,11 @@ def test_a_comparison_separates_lines_on_the_same_grounds(swept, monkeypatch):
             assert "favours schemes" in " ".join(answer_text.answer(lines))
 
 
-def test_a_percentile_needs_two_flows_beyond_it():
+def test_a_percentile_needs_two_flows_beyond_it_and_its_interval_twenty():
+    assert evidence.short_runs("slowdown_p99", 1999)[0].text == (
+        "1,999 flows that count in a run; an interval of p99 needs 2,000"
+    )
+    assert not evidence.short_runs("slowdown_p99", 2000) and not evidence.short_runs("fct_mean", 2)
     assert [evidence.needed(f"slowdown_{p}") for p in ("p50", "p95", "p99", "mean")] == [4, 40, 200, 0]
     assert evidence.needed("queue_p99") == 0 and evidence.needed("request_p99") == 200
     assert evidence.few_flows("fct_p99", 199)[0].text == "199 flows that count in a run; p99 needs 200"

@@ -21,7 +21,7 @@ SCENARIO = {
 HISTOGRAM = "measure.queue_histogram"
 
 
-def run_with(measure, *, seed=1, until="flows-done", samples=1000, flows=100, fingerprint="a"):
+def run_with(measure, *, seed=1, until="flows-done", samples=2000, flows=100, fingerprint="a"):
     return SimpleNamespace(
         scenario={"seed": seed, "run": {"until": until}, "measure": measure},
         summary={
@@ -45,9 +45,9 @@ def histogram(ports="*", every="1us"):
         (run_with(histogram("leaf*->host*")), f"{HISTOGRAM}.ports is * and leaf*->host*"),
         (run_with(histogram(every="2us")), f"{HISTOGRAM}.every is 1 µs and 2 µs"),
         (run_with(histogram(), until="4ms"), "run.until is flows-done and 4ms"),
-        (run_with(histogram(), samples=1200), "1,000 and 1,200 samples of queues under seed 1"),
-        (run_with(histogram(), seed=2, samples=2000), "1,000 and 2,000 samples of queues in the mean run"),
-        (run_with(histogram(every="1000ns"), samples=1050), ""),
+        (run_with(histogram(), samples=2400), "2,000 and 2,400 samples of queues under seed 1"),
+        (run_with(histogram(), seed=2, samples=4000), "2,000 and 4,000 samples of queues in the mean run"),
+        (run_with(histogram(every="1000ns"), samples=2100), ""),
     ],
 )
 def test_percentiles_of_queues_depend_on_ports_interval_and_time(other, text):
@@ -100,14 +100,14 @@ def test_runs_of_one_mean_that_measured_otherwise_open_the_verdict():
     assert evidence.against(runs, "drops", remark="") == []
 
 
-def test_a_percentile_of_queues_needs_two_samples_beyond_it():
+def test_a_percentile_of_queues_needs_twenty_samples_beyond_it():
     def reasons(name, samples):
         runs = [run_with(histogram(), samples=5000), run_with(histogram(), seed=2, samples=samples)]
         return [reason.text for reason in evidence.against(runs, name, remark="")]
 
-    assert reasons("queue_p99", 199) == ["199 samples of queues in a run; p99 needs 200"]
-    assert reasons("queue_p99", 200) == [] == reasons("queue_p95", 40)
-    assert reasons("queue_p95", 39) == ["39 samples of queues in a run; p95 needs 40"]
+    assert reasons("queue_p99", 1999) == ["1,999 samples of queues in a run; p99 needs 2,000"]
+    assert reasons("queue_p99", 2000) == [] == reasons("queue_p95", 400)
+    assert reasons("queue_p95", 399) == ["399 samples of queues in a run; p95 needs 400"]
     assert reasons("queue_max", 1) == []
 
 

@@ -8,6 +8,7 @@ import pytest
 from weftline import _native
 from weftline.cli import bench
 from weftline.cli.main import main
+from weftline.measures import stats
 from weftline.reproduce import cost, experiments, runner
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
@@ -153,14 +154,16 @@ def test_a_point_that_fails_is_named_and_the_others_are_shown(engine, folder, ca
     assert "failed: one, 1 024: too little memory" in printed.err and "250 to 250" in printed.out
 
 
-def measured(panel, **changes):
-    """Give every point of a panel a measurement; `changes` may depend on the point."""
+def measured(panel, *, times=(1.0, 1.0, 1.0), **changes):
+    """Give every point of a panel a run for each of `times`; `changes` may depend on the point."""
     for point in panel.points:
         run = {"threads": point.threads, "packet_hops": 1000, "events": 1300, "flows": 10, "fingerprint": "f"}
         run |= {"setup_seconds": 0.1, "cpu_seconds": 1e-6 * point.x, "wall_seconds": 1e-6 * point.x}
         run |= {"peak_memory_bytes": 20_000_000 + 500 * int(point.x), "instructions_per_hop": None}
         run |= {key: change(point) for key, change in changes.items()}
-        panel.measured[point] = bench.summary(point.line, "", [run])
+        each = ("cpu_seconds", "wall_seconds")
+        runs = [run | {key: time * run[key] for key in each} for time in times]
+        panel.measured[point] = bench.summary(point.line, "", runs)
     return panel
 
 
@@ -175,6 +178,19 @@ def test_a_claim_is_about_a_place_or_a_ratio_of_two(engine, folder):
     ratio = cost.check(claim(metric="cpu_time", at="1 024", against_at="32", at_most=32.1), panels)
     assert ratio.measured == pytest.approx(32) and ratio.word == "PASS"
     assert cost.check(claim(metric="time", line="two", against="one", at_most=1), panels).measured == 1
+
+
+def test_a_claim_on_time_is_decided_by_the_interval_over_the_runs_of_its_points(engine, folder):
+    panels = [measured(plan(folder), times=(0.9, 1.0, 1.1))]
+    half = stats.t_quantile(0.975, 2) * 0.1 / 3**0.5
+    alone = cost.check(claim(metric="cpu_time", at="32", at_most=39), panels)
+    assert alone.interval == pytest.approx((32 * (1 - half), 32 * (1 + half))) and alone.word == "OPEN"
+    assert cost.check(claim(metric="cpu_time", at="32", at_most=41), panels).word == "PASS"
+    ratio = claim(metric="cpu_time", at="1 024", against_at="32")
+    assert cost.check(ratio | {"at_most": 33}, panels).word == "OPEN"
+    assert cost.check(ratio | {"at_most": 54}, panels).word == "PASS"
+    once = cost.check(ratio | {"at_most": 54}, [measured(plan(folder), times=(1.0,))])
+    assert once.word == "OPEN" and once.reasons[0].text.endswith("1 undisturbed of 1 runs; a time needs 3")
 
 
 def test_growth_is_bytes_a_step_along_x(engine, folder):

@@ -53,7 +53,7 @@ def test_the_index_knows_what_was_run_and_with_which_choice(engine, kept, scenar
     run(points, kept)
     found = {entry.key: entry for entry in kept.entries()}
     assert found[points[0].key].choice == {"load": "0.3"} and found[points[0].key].version == "0.1.0"
-    assert found[points[3].key].seed == 2 and found[points[3].key].numbers["flows"] == 1000
+    assert found[points[3].key].seed == 2 and found[points[3].key].numbers["flows"] == 2000
 
 
 @pytest.mark.parametrize("harm", ["", '{"key": "x"}\n', '{"key": "abc", "na'])

@@ -37,6 +37,7 @@ def _jobs(options: argparse.Namespace) -> int:
     from weftline.errors import InputError
     from weftline.measures import step_causes
     from weftline.measures.lines import lines_of
+    from weftline.measures.pooling import seed_of
     from weftline.runs import Run
 
     runs = [Run.open(folder) for folder in options.folders]
@@ -54,10 +55,17 @@ def _jobs(options: argparse.Namespace) -> int:
     runs = [run for line in lines for run in line.runs]
     by_size = sizes(lines)
     if options.json:
-        causes = [step_causes.causes(run) for run in runs]
+        causes = [
+            [{"run": str(run.out), "seed": seed_of(run), **row} for row in step_causes.causes(run)]
+            for run in runs
+        ]
         print(json.dumps({"causes": causes, "sizes": by_size, "unended": unended(runs)}, indent=2))
     else:
-        tables = [step_causes.table(line) for run in runs for line in lines_of([run])]
+        tables = [
+            step_causes.table(run, name=_name(line, run, alone=len(lines) == 1))
+            for line in lines
+            for run in line.runs
+        ]
         for table in [*filter(None, tables), *filter(None, [sizes_table(by_size)])]:
             print(table.text())
         for row in unended(runs):
@@ -71,6 +79,15 @@ def _jobs(options: argparse.Namespace) -> int:
         if not options.json:
             print(f"{count:,} spans: {options.out}")
     return 0
+
+
+def _name(line: Line, run: Run, *, alone: bool) -> str:
+    """Return which run one of several is: its line, and its seed where the line has several."""
+    from weftline.measures.pooling import seed_of
+
+    parts = [] if alone else [line.label]
+    parts += [f"seed {seed_of(run)}"] if len(line.runs) > 1 else []
+    return ", ".join(parts)
 
 
 def unended(runs: Sequence[Run]) -> list[dict[str, Any]]:

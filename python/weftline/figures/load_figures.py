@@ -83,7 +83,8 @@ def curve(
 
 
 def _scaled(mean: Mean, factor: float) -> Mean:
-    return Mean(mean.value * factor, None if mean.interval is None else mean.interval * factor)
+    interval = None if mean.interval is None else mean.interval * factor
+    return Mean(mean.value * factor, interval, bin_width=mean.bin_width * factor)
 
 
 def _short(value: float) -> float:

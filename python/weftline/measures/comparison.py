@@ -108,9 +108,10 @@ class Comparison:
         """
         line = self.line(line)
         base = self.base_of(line)
-        return (
-            None if base is None else separations.difference(line, base, separations.of_metric(name).values)
-        )
+        if base is None:
+            return None
+        subject = separations.of_metric(name)
+        return separations.difference(line, base, subject.values, bin_width=subject.bin_width)
 
     def separation(self, name: str, line: Line | str) -> Separation:
         """Return whether a line is lower or higher than its base in a metric, or not separated and why."""
@@ -134,7 +135,8 @@ class Comparison:
     @cached_property
     def warnings(self) -> list[str]:
         """What deserves a look before these numbers are trusted: of the lines, and of the runs themselves."""
-        return [*self._warnings, *line_notes.warnings_of(self.lines)]
+        of_percentiles = separations.percentile_warnings(self.lines)
+        return [*self._warnings, *line_notes.warnings_of(self.lines), *of_percentiles]
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
@@ -450,7 +452,10 @@ def _qualifier(lines: Sequence[Line], name: str) -> str:
 
 
 def _number(mean: Mean | None) -> dict[str, Any] | None:
-    return None if mean is None else {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
+    if mean is None:
+        return None
+    found = {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
+    return found | ({"bin": mean.bin_width} if mean.bin_width else {})
 
 
 def _numbers(percentiles: dict[str, Mean | None]) -> dict[str, Any]:

@@ -4,21 +4,27 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
 `against` finds in the runs. A single reason makes a verdict open, whatever the interval says:
 
     seeds        fewer than two runs: there is no interval; claims of experiments need three
+    same         all seeds gave the same flows, bit by bit, and the same number: it is one observation
     runs         a run stalled, was interrupted or is missing
     unfinished   flows that never finished, where the number is of finished flows only: they flatter it
     steps        steps of jobs that never ended, where the number is of those that did
     steps differ two schemes did not end as many steps of their jobs under the same seeds
     paths        paths that PINT's collector never came to know, where the number is of those it knows
     paths differ two schemes did not leave the same share of paths unknown under the same seeds
-    flows        too few flows for the percentile: at least two have to lie beyond it in every run
+    flows        too few flows for the percentile: fewer than two lie beyond it in some run
     requests     too few requests for it
+    short        fewer than twenty of them lie beyond it in some run: they are of one busy period or two, so
+                 that the percentiles of the runs, and their mean, lie below that of a long run
+    pooled       the percentile of the flows of all runs together is not in the interval of the mean of the
+                 runs' own
     steady       flows under way were still growing, or (of a bound) the empty beginning counts
     flows differ two schemes did not carry the same flows under the same seeds
     ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate, or these
                  are of two definitions (measure.ideal)
     measures differ
                  the runs did not measure alike what the metric is computed from (see `measured_alike`)
-    samples      too few samples of queues for the percentile: at least two have to lie beyond it in every run
+    samples      too few samples of queues for the percentile: fewer than twenty lie beyond it in some run
+    bin          the bound, or the difference, lies within a bin of the histogram that the number is read from
     undecided    flows that had not finished when the run ended, and whose deadline lies after that
     recovered    runs whose goodput had not recovered: the time to recover is a lower bound
     measured     the number is not there
@@ -50,11 +56,12 @@ from weftline.measures import (
     steps,
 )
 from weftline.measures.metrics import METRICS, Flows, split
-from weftline.measures.pooling import seed_of
+from weftline.measures.pooling import key_of, seed_of
 from weftline.runs import Run
 
 KINDS = {
     "seeds": "too few seeds",
+    "same": "the same flows under all seeds",
     "runs": "runs that did not end, or are missing",
     "unfinished": "unfinished flows, which the number leaves out",
     "steps": "unfinished steps, which the number leaves out",
@@ -63,11 +70,14 @@ KINDS = {
     "paths differ": "not the same share of paths became known",
     "flows": "too few flows for the percentile",
     "requests": "too few requests for the percentile",
+    "short": "runs too short for an interval of the percentile",
+    "pooled": "not the percentile of all runs together",
     "steady": "no steady state",
     "flows differ": "not the same flows",
     "ideals differ": "other ideal times, so that the ratios to them do not compare the times",
     "measures differ": "not measured alike",
     "samples": "too few samples for the percentile",
+    "bin": "within a bin of the histogram",
     "undecided": "deadlines that were not decided when the run ended",
     "recovered": "goodput that had not recovered, so that the time is a lower bound",
     "measured": "no value",
@@ -78,7 +88,14 @@ KINDS = {
 MOST_APART = 1.1
 """Ratio of the mean ideal times of the same flows up to which their slowdowns are compared."""
 BEYOND = 2
-"""Minimum number of flows beyond a percentile of a run."""
+"""Minimum number of flows beyond a percentile of a run: with fewer it is one flow, and is not shown."""
+BEYOND_OF_INTERVAL = 20
+"""Minimum number beyond a percentile of each run with which the interval of their mean holds its 95 %.
+
+Measured on a star at a load of 0.7; docs/sweeps.md, "Few flows", has the numbers.
+"""
+MOST_BEYOND = 1000
+"""With this number beyond a percentile in each run, that of all runs together is not looked up."""
 MAX_TEXTS = 3
 _ENDINGS = {
     "stalled": "stalled",
@@ -138,14 +155,26 @@ def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Itera
     if found is None or not math.isfinite(found.mean):
         doubts.append(Reason("measured", "it was not measured"))
     elif found.low is None or found.high is None:
-        doubts += [] if any(reason.kind == "seeds" for reason in doubts) else [ONE_SEED]
-    elif (found.high < limit) if sign == "<" else (found.low > limit):
-        answer = "yes"
-    elif (found.low >= limit) if sign == "<" else (found.high <= limit):
-        answer = "no"
+        doubts += [] if any(reason.kind in ("seeds", "same") for reason in doubts) else [ONE_SEED]
+    elif known := _side(found.low, found.high, sign, limit, is_open=found.bin_width > 0):
+        answer = known
+    elif _side(found.low, found.high - found.bin_width, sign, limit):
+        text = f"the bound lies within a bin, which is {quantities.bytes_text(found.bin_width)} wide"
+        doubts.append(Reason("bin", text))
     else:
         doubts.append(Reason("interval", "the 95 % interval holds the bound"))
     return Verdict("open", tuple(doubts)) if doubts else Verdict(answer)
+
+
+def _side(low: float, high: float, sign: str, limit: float, *, is_open: bool = False) -> str:
+    """Return yes or no where an interval lies on one side of a bound, else "".
+
+    `is_open`: the upper end is not part of it, as the upper edge of a bin is not.
+    """
+    below = high <= limit if is_open else high < limit
+    if sign == "<":
+        return "yes" if below else "no" if low >= limit else ""
+    return "yes" if low > limit else "no" if high <= limit else ""
 
 
 def separated(
@@ -164,12 +193,19 @@ def separated(
     if paired and found is not None and not found.paired:
         doubts.append(Reason("flows differ", "the flows or the seeds are not the same"))
     estimate = found.estimate if found else None
+    if estimate is not None and estimate.low is None and estimate.count > 1:
+        # Several seeds without an interval: they gave the same runs.
+        known = any(reason.kind == "same" for reason in doubts)
+        doubts += [] if known else [Reason("same", "the difference is one observation")]
     if judged(estimate, "<", 0.0, doubts).answer == "yes":
         return Separation(-1)
     above = judged(estimate, ">", 0.0, doubts)
     if above.answer == "yes":
         return Separation(1)
     of_chance = Reason("interval", "the 95 % interval of the difference holds zero")
+    if found is not None and found.is_within_bin:
+        text = f"less than a bin of {quantities.bytes_text(found.bin_width)} beyond the interval"
+        of_chance = Reason("bin", text)
     left = [reason for reason in above.reasons if reason.kind != "interval"]
     inside = estimate is not None and estimate.low is not None and not estimate.is_apart_from_zero
     return Separation(0, tuple([*left, of_chance] if inside or not left else left))
@@ -243,6 +279,8 @@ def against(
     known: int | None = None,
     remark: str | None = None,
     undecided: str | None = None,
+    values: Sequence[float | None] | None = None,
+    pooled: float | None = None,
 ) -> list[Reason]:
     """Return the reasons against a verdict on a metric of runs that differ in the seed alone.
 
@@ -262,9 +300,15 @@ def against(
         What is wrong with the steadiness of the runs; without it, whether flows under way were growing.
     undecided : str, optional
         The text of `undecided_text` for the flows that count; looked up without it.
+    values : sequence of float or None, optional
+        The metric of each run: runs that are the same one and have the same value are one observation.
+    pooled : float, optional
+        The percentile of the flows of all runs together, to be held against the mean of `values`.
     """
     flows = flows or Flows()
     found = of_endings(runs, asked)
+    if values is not None:
+        found += _same_runs(runs, values) + _not_pooled(name, runs, values, pooled)
     if known is not None and known < len(runs):
         found.append(Reason("measured", f"{known} of {len(runs)} runs have it"))
     if of_finished_flows(name):
@@ -278,13 +322,13 @@ def against(
         found.append(Reason("recovered", text))
     if text := measured_alike.unlike(name, runs):
         found.append(Reason("measures differ", f"{text} in the runs of one mean"))
-    if text := measured_alike.few_samples(name, runs, BEYOND):
+    if text := measured_alike.few_samples(name, runs, BEYOND_OF_INTERVAL if len(runs) > 1 else BEYOND):
         found.append(Reason("samples", text))
     if text := undecided_text(name, runs, flows) if undecided is None else undecided:
         found.append(Reason("undecided", text))
     if needed(name):
         counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
-        found += few_flows(name, counted)
+        found += few_flows(name, counted) or (short_runs(name, counted) if len(runs) > 1 else [])
     remark = steady.remark(runs, warmup=True) if remark is None else remark
     return found + ([Reason("steady", remark)] if remark else [])
 
@@ -314,10 +358,13 @@ def of_finished_flows(name: str) -> bool:
     return name in METRICS and METRICS[name].completion is not None
 
 
-def needed(name: str) -> int:
-    """Return how many flows a run needs for a metric, 0 if it is not a percentile of flows."""
+def needed(name: str, beyond: int = BEYOND) -> int:
+    """Return how many flows a run needs for a metric, 0 if it is not a percentile of flows.
+
+    `beyond`: how many of them have to lie beyond it.
+    """
     match = re.search(r"_p(\d\d)$", split(name)[0])
-    return math.ceil(100 * BEYOND / (100 - int(match[1]))) if match and of_finished_flows(name) else 0
+    return math.ceil(100 * beyond / (100 - int(match[1]))) if match and of_finished_flows(name) else 0
 
 
 def few_flows(name: str, counted: int) -> list[Reason]:
@@ -327,6 +374,65 @@ def few_flows(name: str, counted: int) -> list[Reason]:
     percentile, kind = split(name)[0].rpartition("_")[2], "requests" if is_of_requests(name) else "flows"
     text = f"{counted_text(name, counted)} in a run; {percentile} needs {needed(name):,}"
     return [Reason(kind, text)]
+
+
+def short_runs(name: str, counted: int) -> list[Reason]:
+    """Return the reason that a percentile of so few flows gives against an interval over runs, if it does."""
+    wanted = needed(name, BEYOND_OF_INTERVAL)
+    if counted >= wanted:
+        return []
+    percentile = split(name)[0].rpartition("_")[2]
+    text = f"{counted_text(name, counted)} in a run; an interval of {percentile} needs {wanted:,}"
+    return [Reason("short", text)]
+
+
+def _same_runs(runs: Sequence[Run], values: Sequence[float | None]) -> list[Reason]:
+    known = [(key_of(run), value) for run, value in zip(runs, values, strict=True) if value is not None]
+    if len(known) < 2 or len(set(known)) > 1:
+        return []
+    return [Reason("same", f"{len(known)} seeds gave the same flows, bit by bit: they are one observation")]
+
+
+def _not_pooled(
+    name: str, runs: Sequence[Run], values: Sequence[float | None], pooled: float | None
+) -> list[Reason]:
+    """Return the reason that the percentile of all flows gives where the mean's interval leaves it out."""
+    found = stats.estimate(values, keys=list(map(key_of, runs)))
+    if pooled is None or found is None or found.low is None or found.high is None:
+        return []
+    if found.low <= pooled <= found.high:
+        return []
+    percentile, write = split(name)[0].rpartition("_")[2], METRICS[split(name)[0]].text
+    text = (
+        f"{percentile} of all {len(runs)} runs together is {write(pooled)}, and the mean of theirs "
+        f"{write(found.mean)}: the runs are too short"
+    )
+    return [Reason("pooled", text)]
+
+
+def pooled_percentile(name: str, runs: Sequence[Run], flows: Sequence[Flows]) -> float | None:
+    """Return a percentile of the flows of all runs together; None where it is not looked up.
+
+    It is not for a metric that is not a percentile of flows or requests, and not where at least `MOST_BEYOND`
+    lie beyond it in each run: such a run is long enough by itself.
+
+    Parameters
+    ----------
+    flows : sequence of Flows
+        Those that count in each run.
+    """
+    base, of = split(name)
+    match = re.fullmatch(r"(slowdown|fct|request)_p(\d\d)", base)
+    if match is None or len(runs) < 2:
+        return None
+    flows = [replace(one, group=of or one.group) for one in flows]
+    if min(count(run, name, one) for run, one in zip(runs, flows, strict=True)) >= needed(name, MOST_BEYOND):
+        return None
+    if match[1] == "request":
+        times = [t for run, one in zip(runs, flows, strict=True) for t in readings.request_times(run, one)]
+        return flow_rows.number(times, f"p{match[2]}")
+    column = {"slowdown": "slowdown", "fct": "fct_ns"}[match[1]]
+    return flow_rows.pooled(runs, flows, column).get(int(match[2]))
 
 
 def is_of_requests(name: str) -> bool:
@@ -431,6 +537,15 @@ def steps_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> st
     """Return ``"5 of 15 steps ended"``, of all runs together; "" if all did."""
     done, asked = steps_ended(name, runs, flows)
     return f"{done:,} of {asked:,} steps ended" if done < asked else ""
+
+
+def of_difference(found: stats.Difference | None, reasons: Iterable[Reason]) -> list[Reason]:
+    """Return the reasons against two schemes that are reasons against their difference.
+
+    Where only one of them is the same run under all seeds, the difference still has an interval.
+    """
+    has_interval = found is not None and found.estimate.low is not None
+    return [reason for reason in dict.fromkeys(reasons) if not (has_interval and reason.kind == "same")]
 
 
 def differ(name: str, runs: Sequence[Run], others: Sequence[Run], flows: Flows | None = None) -> list[Reason]:

@@ -80,6 +80,12 @@ class FlowChoice:
             return ""
         return evidence.undecided_text(name, runs, [self.of_run(run, name) for run in runs])
 
+    def pooled(self, runs: Sequence[Run], name: str) -> float | None:
+        """Return `evidence.pooled_percentile` of the flows that count."""
+        if not evidence.needed(name):
+            return None
+        return evidence.pooled_percentile(name, runs, [self.of_run(run, name) for run in runs])
+
     def slowdown(self, run: Run, *, bins: int = 20, scheme: str = "equal-count") -> dict[str, Any]:
         """Return what `Run.slowdown` does, of the flows that count."""
         if (self.min_size, self.max_size, self.warmup, self.drain) == (0, None, "", ""):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -56,6 +57,28 @@ def _read(folder: Path, modified: int) -> dict[str, list[Any]]:
     return columns.read(_native.table(str(folder), "flows"), _COLUMNS)
 
 
+def pooled(runs: Sequence[Run], flows: Sequence[Flows], column: str) -> dict[int, float]:
+    """Return percentiles 1 to 99 of a column of the finished flows that count, of all runs together.
+
+    `flows`: those that count in each run.
+    """
+    if not all((run.out / "flows.parquet").exists() for run in runs):
+        return {}
+    found = tuple((run.folder, (run.out / "flows.parquet").stat().st_mtime_ns) for run in runs)
+    return _pooled(found, tuple(flows), column)
+
+
+@lru_cache(maxsize=1024)
+def _pooled(runs: tuple[tuple[Path, int], ...], flows: tuple[Flows, ...], column: str) -> dict[int, float]:
+    values: list[float] = []
+    for (folder, modified), one in zip(runs, flows, strict=True):
+        of = _read(folder, modified)
+        values += [of[column][n] for n in _rows(of, one, finished=True) if of[column][n] is not None]
+    values.sort()
+    last = len(values) - 1
+    return {p: values[min(last, int(len(values) * p / 100))] for p in range(1, 100)} if values else {}
+
+
 def last_start_ns(run: Run) -> float | None:
     """Return when the last flow started; None without flows."""
     return _last_start_ns(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
@@ -71,7 +94,10 @@ def _last_start_ns(folder: Path, modified: int) -> float | None:
 
 def chosen(run: Run, flows: Flows, *, finished: bool | None = True) -> list[int]:
     """Return the rows of the flows that count: those that finished, those that did not, or (None) both."""
-    of = read(run)
+    return _rows(read(run), flows, finished)
+
+
+def _rows(of: dict[str, list[Any]], flows: Flows, finished: bool | None) -> list[int]:
     highest = math.inf if flows.max_size is None else flows.max_size
     return [
         n

@@ -118,7 +118,7 @@ def _of_sweep(result: SweepResult) -> Found:
         for choice in empty
     ]
     axis = Axis(result.rows_axis, result.against) if result.rows_axis else None
-    return Found(lines, axis, warnings=warnings)
+    return Found(lines, axis, warnings=[*warnings, *result.remarks])
 
 
 def _repeats(of: str | os.PathLike[str]) -> list[Path]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.measures.lines import Line, Mean
+from weftline.measures.pooling import key_of
 from weftline.measures.steps import (
     Job,
     has_scale_up,
@@ -123,7 +124,7 @@ def _row(runs: Sequence[Run], job: Job, is_chosen: Choice) -> list[str]:
 
     steps = [step for run in runs for step in chosen(run)]
     done = [step for step in steps if step["time_ns"] is not None]
-    is_part = bool(steps[0].get("part"))
+    is_part, keys = bool(steps[0].get("part")), list(map(key_of, runs))
     asked = len(steps) + (0 if is_part else sum(unbegun(run, job[1], job[0]) for run in runs))
 
     def text(
@@ -135,11 +136,11 @@ def _row(runs: Sequence[Run], job: Job, is_chosen: Choice) -> list[str]:
             [x for step in chosen(run) if step["time_ns"] is not None and (x := read(step)) is not None]
             for run in runs
         ]
-        found = Mean.of([fold(of_run) if of_run else None for of_run in values])
+        found = Mean.of([fold(of_run) if of_run else None for of_run in values], keys=keys)
         return found.text(write) if found else "–"
 
     def bandwidth(key: str) -> str:
-        found = Mean.of([rate(chosen(run), key) for run in runs])
+        found = Mean.of([rate(chosen(run), key) for run in runs], keys=keys)
         return found.text(quantities.rate_text) if found else "–"
 
     def column(key: str) -> Callable[[dict[str, Any]], float | None]:

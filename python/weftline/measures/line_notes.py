@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weftline.measures import evidence, run_warnings
+from weftline.measures import evidence, pooling, run_warnings
 from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
@@ -22,7 +22,11 @@ _IDEALS = {
 def warnings_of(lines: Sequence[Line]) -> list[str]:
     """Return what deserves a look before lines are trusted: how they were pooled, what their runs say."""
     found: dict[str, None] = {}
+    for text in pooling.alike_texts([(line.label, line.runs) for line in lines]):
+        found[text] = None
     for line in lines:
+        if text := pooling.same_runs_text(line.runs):
+            found[f"{line.label}: {text}"] = None
         for text in line.warnings:
             named = text if str(line.runs[0].out) in text else f"{line.label}: {text}"
             found[type(text)(named)] = None

@@ -7,7 +7,7 @@ the 95 % Student interval over the seeds; a single run has no interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from weftline.measures import stats
 from weftline.measures.labels import labels, scheme_name
 from weftline.measures.metrics import metric
-from weftline.measures.pooling import Pool, pools, status_of
+from weftline.measures.pooling import Pool, key_of, pools, status_of
 from weftline.runs import Run
 
 if TYPE_CHECKING:
@@ -30,18 +30,33 @@ PERCENTILES = ("p50", "p95", "p99")
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean over seeds and half the width of its 95 % interval (None for one run)."""
+    """A mean over seeds and half the width of its 95 % interval (None for one observation)."""
 
     value: float
     interval: float | None = None
     count: int | None = None
     """How many runs have the value, where that is known."""
+    bin_width: float = 0.0
+    """Width of the bins whose lower edges the values are, which `interval` leaves out; 0: they are exact."""
 
     @classmethod
-    def of(cls, values: Sequence[float | None], method: str = "t") -> Mean | None:
-        """Return the mean of what is there, None if nothing is; `method` is that of `stats.estimate`."""
-        found = stats.estimate(values, method=method)
-        return None if found is None else cls(found.mean, found.half, found.count)
+    def of(
+        cls,
+        values: Sequence[float | None],
+        method: str = "t",
+        *,
+        keys: Sequence[Hashable] | None = None,
+        bin_width: float = 0.0,
+    ) -> Mean | None:
+        """Return the mean of what is there, None if nothing is; arguments are those of `stats.estimate`."""
+        found = stats.estimate(values, method=method, keys=keys, bin_width=bin_width)
+        return None if found is None else cls.of_estimate(found)
+
+    @classmethod
+    def of_estimate(cls, found: stats.Estimate, scale: float = 1.0) -> Mean:
+        """Return an estimate as a mean, times `scale`."""
+        half = None if found.half is None else scale * (found.half - found.bin_width / 2)
+        return cls(found.mean * scale, half, found.count, found.bin_width * scale)
 
     @property
     def low(self) -> float:
@@ -50,11 +65,13 @@ class Mean:
 
     @property
     def high(self) -> float:
-        """Upper end of the interval."""
-        return self.value + (self.interval or 0)
+        """Upper end of the interval, at the upper edges of bins; the mean itself without one."""
+        return self.value + (0 if self.interval is None else self.interval + self.bin_width)
 
     def text(self, write: Callable[[float | None], str]) -> str:
-        """Return ``"1.23"`` or ``"1.23 ±0.05"``, each number as `write` writes it."""
+        """Return ``"1.23"``, ``"1.23 ±0.05"``, or both ends, each number as `write` writes it."""
+        if self.interval is not None and self.bin_width:
+            return f"{write(self.value)} [{write(self.low)}, {write(self.high)}]"
         return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"
 
 
@@ -82,6 +99,11 @@ class Line:
     """Which flows count everywhere, in tables by size and figures too; its group is that of the line."""
     interval: str = "t"
     """How the interval of a mean is found, one of `stats.METHODS`."""
+
+    @cached_property
+    def keys(self) -> list[Hashable]:
+        """What each of its runs is: equal ones are one observation."""
+        return list(map(key_of, self.runs))
 
     @cached_property
     def counts(self) -> FlowChoice:
@@ -146,7 +168,8 @@ class Line:
         for rows in zip(*tables, strict=True):
             seen += sum(row["count"] for row in rows)
             point = {"share": seen / flows, "size_bytes": sum(r["size_bytes"] for r in rows) / len(rows)}
-            point.update({p: Mean.of([r[p] for r in rows], self.interval) for p in PERCENTILES})
+            for p in PERCENTILES:
+                point[p] = Mean.of([r[p] for r in rows], self.interval, keys=self.keys)
             points.append(point)
         return points
 
@@ -163,25 +186,30 @@ class Line:
 
         Sizes with fewer than 20 flows and than one flow in fifty are left out: their tail is one flow.
         """
-        found: dict[int, list[dict[str, Any]]] = {}
-        for run in self.runs:
+        found: dict[int, list[tuple[Hashable, dict[str, Any]]]] = {}
+        for key, run in zip(self.keys, self.runs, strict=True):
             table = self.slowdown(run, scheme="decades")
             for row in table["bins"]:
                 if row["count"] >= min(20, table["overall"]["count"] / 50):
-                    found.setdefault(math.ceil(math.log10(max(1, row["size_bytes"]))), []).append(row)
+                    decade = math.ceil(math.log10(max(1, row["size_bytes"])))
+                    found.setdefault(decade, []).append((key, row))
         return {
-            d: {p: Mean.of([r[p] for r in rows], self.interval) for p in PERCENTILES}
+            d: {
+                p: Mean.of([row[p] for _, row in rows], self.interval, keys=[key for key, _ in rows])
+                for p in PERCENTILES
+            }
             for d, rows in found.items()
         }
 
     def overall(self) -> dict[str, Mean | None]:
         """Return percentiles over all flows."""
         rows = [self.slowdown(run, bins=1)["overall"] for run in self.runs]
-        return {p: Mean.of([r.get(p) for r in rows], self.interval) for p in PERCENTILES}
+        return {p: Mean.of([r.get(p) for r in rows], self.interval, keys=self.keys) for p in PERCENTILES}
 
     def metric(self, name: str) -> Mean | None:
         """Return a metric of `weftline.measures.metrics` over the seeds."""
-        return Mean.of(self.values(name), self.interval)
+        width = metric(name).bin_width
+        return Mean.of(self.values(name), self.interval, keys=self.keys, bin_width=width)
 
     def values(self, name: str) -> list[float | None]:
         """Return the same of each run."""

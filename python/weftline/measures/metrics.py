@@ -56,6 +56,8 @@ class Metric:
     """The smallest value that it can have; None if that is not known, as of series."""
     maximum: float = math.inf
     """The largest value that it can have, as far as is known."""
+    bin_width: float = 0.0
+    """Width of the bins whose lower edges its values are; 0: they are exact."""
 
     def value(self, run: Run, flows: Flows) -> float | None:
         """Return the number of a run, over the flows that count where they can be chosen."""
@@ -114,9 +116,9 @@ _READERS: dict[str, Reader | dict[str, Any]] = {
     "throughput_without_last_second": _with(sharing.bottleneck_throughput, "utilisation", "goodput"),
     "first_share": _with(read.first_share, "goodput"),
     "fairness": _with(sharing.final_fairness, "goodput", maximum=1.0),
-    "queue_p50": _with(read.queue("p50"), "queue_histogram"),
-    "queue_p95": _with(read.queue("p95"), "queue_histogram"),
-    "queue_p99": _with(read.queue("p99"), "queue_histogram"),
+    "queue_p50": _with(read.queue("p50"), "queue_histogram", bin_width=read.QUEUE_BIN_BYTES),
+    "queue_p95": _with(read.queue("p95"), "queue_histogram", bin_width=read.QUEUE_BIN_BYTES),
+    "queue_p99": _with(read.queue("p99"), "queue_histogram", bin_width=read.QUEUE_BIN_BYTES),
     "queue_max": _with(read.queue("max"), "queue_histogram"),
     **{name: read.path_packets(known) for name, known in decoded.KNOWN.items()},
     "latency_median_error": _with(read.latency_error("0.5"), maximum=math.inf),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from weftline.measures import evidence
 from weftline.measures.lines import Line, Mean
 from weftline.measures.pooling import seed_of
+from weftline.measures.readings import QUEUE_BIN_BYTES
 from weftline.runs import Run
 
 Curve = list[tuple[float, float]]
@@ -43,12 +44,26 @@ def queue_texts(line: Line, write: Callable[[float | None], str]) -> list[str]:
     found = [run.queues["percentiles"] if run.queues else {} for run in line.runs]
     if not any(found):
         return []
-    return [text(line, [numbers.get(name) for numbers in found], write) for name in QUEUE_NUMBERS]
+    return [
+        text(
+            line,
+            [numbers.get(name) for numbers in found],
+            write,
+            bin_width=0.0 if name == "max" else QUEUE_BIN_BYTES,
+        )
+        for name in QUEUE_NUMBERS
+    ]
 
 
-def text(line: Line, values: Sequence[float | None], write: Callable[[float | None], str]) -> str:
+def text(
+    line: Line,
+    values: Sequence[float | None],
+    write: Callable[[float | None], str],
+    *,
+    bin_width: float = 0.0,
+) -> str:
     """Return the mean of a value of each run as text, with how many runs have it if not all do."""
-    mean = Mean.of(values, line.interval)
+    mean = Mean.of(values, line.interval, keys=line.keys, bin_width=bin_width)
     if mean is None:
         return "–"
     count = len(line.runs) if mean.count is None else mean.count

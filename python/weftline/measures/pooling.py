@@ -14,7 +14,7 @@ What was not recorded is equal to nothing: a run from before weftline recorded b
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -179,6 +179,64 @@ def are_same_bits(runs: Iterable[Run], others: Iterable[Run]) -> bool:
         (run.summary.get("fingerprint"), prints[seed_of(run)]) for run in runs if seed_of(run) in prints
     ]
     return bool(common) and all(a == b and a for a, b in common)
+
+
+def key_of(run: Run) -> Hashable:
+    """Return what a run is: runs with equal keys carried the same flows, bit by bit.
+
+    Fingerprints differ where a switch drew other marks that no sender reads; what counts is when flows ended.
+    A run without either, and one of the lab, is itself alone.
+    """
+    of = run.summary
+    if of.get("engine"):
+        return id(run)
+    if of.get("slowdown") and of.get("fingerprint"):
+        numbers = (of.get("end_ns"), of.get("packet_hops"), of.get("flows_done"), of.get("drops"))
+        return (*numbers, json.dumps(of["slowdown"], sort_keys=True))
+    return of.get("fingerprint") or id(run)
+
+
+def keys_of(runs: Iterable[Run]) -> dict[int, Hashable]:
+    """Return what the run of each seed is."""
+    return {seed_of(run): key_of(run) for run in runs}
+
+
+def same_runs_text(runs: Sequence[Run]) -> str:
+    """Return that seeds of one scenario gave the same flows, "" if all of them gave different ones."""
+    distinct = len(set(map(key_of, runs)))
+    if distinct == len(runs):
+        return ""
+    if distinct == 1:
+        return (
+            f"all {len(runs)} seeds gave the same flows, bit by bit: a metric that is the same under all of "
+            "them is one observation and has no interval"
+        )
+    return f"{len(runs)} seeds gave {distinct} different runs: equal ones are one observation in intervals"
+
+
+def same_settings(named: Iterable[tuple[str, Iterable[Run]]]) -> list[str]:
+    """Return ``["a, b and c"]``: what has the same settings, so that its runs are the same ones."""
+    groups: dict[tuple[tuple[int, str], ...], list[str]] = {}
+    for name, runs in named:
+        folders = tuple(sorted((seed_of(run), folder_of(run)) for run in runs))
+        groups.setdefault(folders, []).append(name)
+    return [
+        f"{', '.join(names[:-1])} and {names[-1]}"
+        for folders, names in groups.items()
+        if folders and len(names) > 1
+    ]
+
+
+def alike_texts(named: Sequence[tuple[str, Iterable[Run]]]) -> list[str]:
+    """Return sentences on what is compared and has the same settings, or the same results."""
+    settings = same_settings(named)
+    found = [f"{names} are the same run: what differs in their settings has no effect" for names in settings]
+    return found + [
+        f"{names} have the same results under every seed, flows and ports to the bit: what sets them apart "
+        "moved no packet"
+        for names in same_results(named)
+        if names not in settings
+    ]
 
 
 def _twice(first: Run, second: Run, seed: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from weftline import quantities
@@ -17,7 +17,7 @@ from weftline.measures import evidence, stats, steps
 from weftline.measures.evidence import Reason, Separation
 from weftline.measures.lines import PERCENTILES, Line, Mean
 from weftline.measures.metrics import Flows, metric
-from weftline.measures.pooling import same_traffic, seed_of
+from weftline.measures.pooling import keys_of, same_traffic, seed_of, shortened
 from weftline.measures.readings import OF_FLOWS
 
 Values = Mapping[int, float | None]
@@ -39,24 +39,31 @@ class Subject:
     """Reasons against a verdict on a difference of two lines alone."""
     whole: bool = True
     """Whether it is of all flows, not of some sizes."""
+    bin_width: float = 0.0
+    """Width of the bins whose lower edges its values are; 0: they are exact."""
 
     def mean(self, line: Line) -> Mean | None:
         """Return the mean over a line's runs."""
-        return Mean.of(list(self.values(line).values()))
+        values = self.values(line)
+        keys = keys_of(line.runs)
+        return Mean.of(list(values.values()), keys=[keys[seed] for seed in values], bin_width=self.bin_width)
 
     def between(self, line: Line, other: Line, *, paired: bool = True) -> Separation:
         """Return how a line stands to another one; see `evidence.separated`."""
         doubts = [*self.reasons(line), *self.reasons(other), *self.differ(line, other)]
-        doubts = list(dict.fromkeys(doubts))
-        return evidence.separated(difference(line, other, self.values), doubts, paired=paired)
+        found = difference(line, other, self.values, bin_width=self.bin_width)
+        return evidence.separated(found, evidence.of_difference(found, doubts), paired=paired)
 
 
-def difference(line: Line, other: Line, values: Callable[[Line], Values]) -> stats.Difference | None:
+def difference(
+    line: Line, other: Line, values: Callable[[Line], Values], *, bin_width: float = 0.0
+) -> stats.Difference | None:
     """Return a number of a line minus that of another: by seed where both carried the same flows."""
     ours, theirs = values(line), values(other)
     distinct = len(ours) == len(line.runs) and len(theirs) == len(other.runs)
     same = distinct and same_traffic(line.runs, other.runs)
-    return stats.difference(ours, theirs, method=line.interval, paired=same)
+    keys = keys_of(line.runs), keys_of(other.runs)
+    return stats.difference(ours, theirs, method=line.interval, paired=same, keys=keys, bin_width=bin_width)
 
 
 def of_metric(name: str, title: str = "") -> Subject:
@@ -75,6 +82,8 @@ def of_metric(name: str, title: str = "") -> Subject:
             left=_left(line, name),
             known=sum(value is not None for value in line.values(name)),
             undecided=line.counts.undecided_text(line.runs, name),
+            values=line.values(name),
+            pooled=line.counts.pooled(line.runs, name),
         )
 
     def left(line: Line) -> str:
@@ -84,7 +93,8 @@ def of_metric(name: str, title: str = "") -> Subject:
         found = evidence.differ(name, line.runs, other.runs, line.counts.flows(name))
         return found + _chosen_differ(line, other, metric(name).chosen_by)
 
-    return Subject(title or metric(name).title, metric(name).text, values, reasons, left, differ)
+    title, width = title or metric(name).title, metric(name).bin_width
+    return Subject(title, metric(name).text, values, reasons, left, differ, bin_width=width)
 
 
 def _left(line: Line, name: str) -> int:
@@ -122,6 +132,11 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
         of = rows(line)
         return {seed_of(run): of.get(seed_of(run), {}).get(percentile) for run in line.runs}
 
+    def pooled(line: Line) -> float | None:
+        sizes = flows_of(decade, line)
+        choice = replace(line.by_size, min_size=sizes.min_size, max_size=sizes.max_size)
+        return choice.pooled(line.runs, name)
+
     def unfinished(line: Line) -> int:
         return line.counts.unfinished_of(line.runs, flows_of(decade, line))
 
@@ -135,6 +150,8 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
             asked=len(line.asked),
             counted=counted,
             left=unfinished(line),
+            values=list(values(line).values()) if len(values(line)) == len(line.runs) else None,
+            pooled=pooled(line),
         )
 
     below = quantities.bytes_text(10 ** (decade - 1))
@@ -191,6 +208,18 @@ def few_flows(lines: Sequence[Line], decades: Sequence[int]) -> str:
             named = ", ".join(few)
             parts.append(f"{percentile} needs {evidence.needed(name)} in a run, {named}")
     return "; ".join(parts)
+
+
+def percentile_warnings(lines: Sequence[Line]) -> list[str]:
+    """Return which percentiles of slowdowns have intervals that cannot be relied on, and why."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for percentile in PERCENTILES:
+        subject = of_metric(f"slowdown_{percentile}")
+        for line in lines:
+            for reason in subject.reasons(line) if len(line.runs) > 1 and line.has_flows else ():
+                if reason.kind in ("short", "pooled"):
+                    found.setdefault((subject.title, reason.text), []).append(line.label)
+    return [f"{title}, {shortened(labels)}: {text}" for (title, text), labels in found.items()]
 
 
 def subjects(lines: Sequence[Line]) -> list[Subject]:

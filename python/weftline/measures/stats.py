@@ -5,6 +5,13 @@ interval is Student's over their values (`interval_t`). The percentile bootstrap
 (`interval_bootstrap`) is there for quantities that are far from normal; below about ten seeds it is too
 narrow.
 
+Runs that are the same one, bit by bit, are one observation, however many seeds they had: nothing in them was
+drawn at random. `Keys` tell them apart. The mean is over all runs, and the interval that of as many values as
+there are distinct observations.
+
+Values that are the lower edges of bins are known up to the width of a bin: an interval reaches to the upper
+edges, and that of a difference is wider by a bin at both ends.
+
 Two schemes that met the same seeds carried the same flows, so their difference is taken seed by seed: what
 the flows have in common cancels (common random numbers). Where no seed is shared the interval is Welch's, or
 that of a bootstrap which draws the runs of both schemes again, each from its own.
@@ -18,8 +25,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
 
@@ -27,16 +34,21 @@ METHODS = ("t", "bootstrap")
 FEW = 5
 """With fewer runs an interval is several times wider than with ten."""
 RESAMPLES = 2000
+Keys = Mapping[int, Hashable]
+"""What each run is, by seed: runs with the same key and the same value are one observation."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over runs and the ends of its 95 % interval; both None for a single run."""
+    """A mean over runs and the ends of its 95 % interval; both None for a single observation."""
 
     mean: float
     low: float | None = None
     high: float | None = None
     count: int = 1
+    """How many runs have the value."""
+    bin_width: float = 0.0
+    """Width of the bins whose lower edges the values are, with which `high` is that of the upper edges."""
 
     @property
     def half(self) -> float | None:
@@ -49,7 +61,13 @@ class Estimate:
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
-def estimate(values: Sequence[float | None], *, method: str = "t") -> Estimate | None:
+def estimate(
+    values: Sequence[float | None],
+    *,
+    method: str = "t",
+    keys: Sequence[Hashable] | None = None,
+    bin_width: float = 0.0,
+) -> Estimate | None:
     """Return the mean of what is there with its interval, None if nothing is.
 
     Parameters
@@ -58,32 +76,46 @@ def estimate(values: Sequence[float | None], *, method: str = "t") -> Estimate |
         One value a run; None where a run does not have it.
     method : {"t", "bootstrap"}
         How the interval is found.
+    keys : sequence of hashable, optional
+        What each run is; those with the same key and value are one observation. Without it each is one.
+    bin_width : float
+        Width of the bins whose lower edges the values are; 0: the values are exact.
     """
-    known = [float(v) for v in values if v is not None and v == v]
-    if not known:
+    each = zip(values, range(len(values)) if keys is None else keys, strict=True)
+    found = [(float(v), key) for v, key in each if v is not None and v == v]
+    if not found:
         return None
+    known, distinct = [value for value, _ in found], len(set(found))
     mean = math.fsum(known) / len(known)
-    if len(known) < 2:
-        return Estimate(mean)
-    low, high = (interval_bootstrap if method == "bootstrap" else interval_t)(known)
-    return Estimate(mean, low, high, len(known))
+    if distinct < 2:
+        return Estimate(mean, count=len(known), bin_width=bin_width)
+    low, high = (interval_bootstrap if method == "bootstrap" else interval_t)(known, count=distinct)
+    return Estimate(mean, low, high + bin_width, len(known), bin_width)
 
 
-def interval_t(values: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % Student interval of the mean of two or more values."""
-    mean = math.fsum(values) / len(values)
-    half = t_quantile(0.975, len(values) - 1) * math.sqrt(_variance(values) / len(values))
+def interval_t(values: Sequence[float], *, count: int | None = None) -> tuple[float, float]:
+    """Return the 95 % Student interval of the mean of two or more values.
+
+    `count`: how many of them are distinct observations; all without it.
+    """
+    mean, count = math.fsum(values) / len(values), count or len(values)
+    half = t_quantile(0.975, count - 1) * math.sqrt(_variance(values) / count)
     return mean - half, mean + half
 
 
-def interval_bootstrap(values: Sequence[float], *, resamples: int = RESAMPLES) -> tuple[float, float]:
-    """Return the 95 % percentile-bootstrap interval of the mean; the same values give the same one."""
-    draw = random.Random(len(values))
-    return _middle_of([_resampled_mean(values, draw) for _ in range(resamples)])
+def interval_bootstrap(
+    values: Sequence[float], *, count: int | None = None, resamples: int = RESAMPLES
+) -> tuple[float, float]:
+    """Return the 95 % percentile-bootstrap interval of the mean; the same values give the same one.
+
+    `count`: how many of them are distinct observations, which is how many are drawn; all without it.
+    """
+    draw, count = random.Random(len(values)), count or len(values)
+    return _middle_of([_resampled_mean(values, draw, count) for _ in range(resamples)])
 
 
-def _resampled_mean(values: Sequence[float], draw: random.Random) -> float:
-    return math.fsum(draw.choices(values, k=len(values))) / len(values)
+def _resampled_mean(values: Sequence[float], draw: random.Random, count: int) -> float:
+    return math.fsum(draw.choices(values, k=count)) / count
 
 
 def _middle_of(means: list[float]) -> tuple[float, float]:
@@ -101,6 +133,16 @@ class Difference:
     """Whether it was taken seed by seed."""
     base: float
     """Mean of what was taken away, over the runs that count."""
+    bin_width: float = 0.0
+    """Width of the bins whose lower edges both values are; the interval is wider by it at both ends."""
+
+    @property
+    def is_within_bin(self) -> bool:
+        """Whether the interval holds zero, and would not if the values were exact."""
+        low, high = self.estimate.low, self.estimate.high
+        if low is None or high is None or not low <= 0 <= high:
+            return False
+        return low + self.bin_width > 0 or high - self.bin_width < 0
 
     @property
     def relative(self) -> float | None:
@@ -114,23 +156,39 @@ def difference(
     *,
     method: str = "t",
     paired: bool = True,
+    keys: tuple[Keys, Keys] | None = None,
+    bin_width: float = 0.0,
 ) -> Difference | None:
     """Return the mean of `values` minus that of `base`, both by seed; None if there is nothing to compare.
 
     Seeds that both have are paired, and the others are left out; without a common one, or with `paired`
-    False, it is the difference of two independent means.
+    False, it is the difference of two independent means. `keys` (of `values` and of `base`) and `bin_width`
+    are as in `estimate`.
     """
+    of_ours, of_theirs = keys or ({}, {})
     ours = {seed: v for seed, v in values.items() if v is not None}
     theirs = {seed: v for seed, v in base.items() if v is not None}
     common = sorted(ours.keys() & theirs.keys()) if paired else []
     if common:
-        found = estimate([ours[s] - theirs[s] for s in common], method=method)
-        return Difference(found, True, math.fsum(theirs[s] for s in common) / len(common)) if found else None
+        pairs = [(of_ours.get(s, s), of_theirs.get(s, s), theirs[s]) for s in common]
+        found = estimate([ours[s] - theirs[s] for s in common], method=method, keys=pairs)
+        mean = math.fsum(theirs[s] for s in common) / len(common)
+        return Difference(_wider(found, bin_width), True, mean, bin_width) if found else None
     if not ours or not theirs:
         return None
     a, b = list(ours.values()), list(theirs.values())
-    found = (_bootstrap_of_two if method == "bootstrap" else _welch)(a, b)
-    return Difference(found, False, math.fsum(b) / len(b))
+    counts = (
+        len({(of_ours.get(s, s), v) for s, v in ours.items()}),
+        len({(of_theirs.get(s, s), v) for s, v in theirs.items()}),
+    )
+    found = (_bootstrap_of_two if method == "bootstrap" else _welch)(a, b, counts)
+    return Difference(_wider(found, bin_width), False, math.fsum(b) / len(b), bin_width)
+
+
+def _wider(found: Estimate, by: float) -> Estimate:
+    if found.low is None or found.high is None:
+        return found
+    return replace(found, low=found.low - by, high=found.high + by)
 
 
 def how_taken(shown: Sequence[Difference]) -> str:
@@ -151,28 +209,29 @@ def seeds_text(counts: Sequence[int]) -> str:
     return f"{counts[0]} seed{'s' if counts[0] > 1 else ''}"
 
 
-def _welch(a: Sequence[float], b: Sequence[float]) -> Estimate:
+def _welch(a: Sequence[float], b: Sequence[float], counts: tuple[int, int]) -> Estimate:
+    """Return the difference of two means with Welch's interval; `counts`: distinct observations of each."""
     mean = math.fsum(a) / len(a) - math.fsum(b) / len(b)
-    if len(a) < 2 or len(b) < 2:
-        return Estimate(mean)
-    of_a, of_b = _variance(a) / len(a), _variance(b) / len(b)
-    count = min(len(a), len(b))
+    count, (n, m) = min(len(a), len(b)), counts
+    if min(counts) < 2:
+        return Estimate(mean, count=count)
+    of_a, of_b = _variance(a) / n, _variance(b) / m
     if of_a + of_b == 0:
         return Estimate(mean, mean, mean, count)
-    freedom = (of_a + of_b) ** 2 / (of_a**2 / (len(a) - 1) + of_b**2 / (len(b) - 1))
+    freedom = (of_a + of_b) ** 2 / (of_a**2 / (n - 1) + of_b**2 / (m - 1))
     # Down to a whole number: rather too wide.
     half = t_quantile(0.975, max(1, math.floor(freedom))) * math.sqrt(of_a + of_b)
     return Estimate(mean, mean - half, mean + half, count)
 
 
-def _bootstrap_of_two(a: Sequence[float], b: Sequence[float]) -> Estimate:
+def _bootstrap_of_two(a: Sequence[float], b: Sequence[float], counts: tuple[int, int]) -> Estimate:
     """Return the difference of two means with its percentile-bootstrap interval: both are drawn again."""
-    mean = math.fsum(a) / len(a) - math.fsum(b) / len(b)
-    if len(a) < 2 or len(b) < 2:
-        return Estimate(mean)
-    draw = random.Random(len(a) + len(b))
-    low, high = _middle_of([_resampled_mean(a, draw) - _resampled_mean(b, draw) for _ in range(RESAMPLES)])
-    return Estimate(mean, low, high, min(len(a), len(b)))
+    mean, count = math.fsum(a) / len(a) - math.fsum(b) / len(b), min(len(a), len(b))
+    if min(counts) < 2:
+        return Estimate(mean, count=count)
+    draw, (n, m) = random.Random(len(a) + len(b)), counts
+    means = [_resampled_mean(a, draw, n) - _resampled_mean(b, draw, m) for _ in range(RESAMPLES)]
+    return Estimate(mean, *_middle_of(means), count)
 
 
 def _variance(values: Sequence[float]) -> float:

@@ -21,7 +21,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
-from weftline.measures.lines import Line
 from weftline.measures.steps import is_whole, job_names, job_of, mean
 from weftline.terminal import Table
 
@@ -149,9 +148,9 @@ def _ratio(time: float, other: float) -> float:
     return time / other if other else (math.inf if time else 1.0)
 
 
-def table(line: Line) -> Table | None:
-    """Return a row for each job with whole steps of the first run of a line; None: there are none."""
-    rows = causes(line.runs[0])
+def table(run: Run, *, name: str = "") -> Table | None:
+    """Return a row for each job with whole steps of a run; None: there are none. `name`: which run it is."""
+    rows = causes(run)
     if not rows:
         return None
     columns = ["job", "operation", "steps", "time", "computing", "exposed communication"]
@@ -159,7 +158,8 @@ def table(line: Line) -> Table | None:
     has_stages = any(row["stages"] > 1 for row in rows)
     columns += ["longest stage", "last rank"] if has_stages else ["last rank"]
     note = NOTE + (STAGES_NOTE if has_stages else "")
-    result = Table(columns, title="Where the time of steps went", left=2, note=note)
+    title = f"Where the time of steps went{name and ', '}{name}"
+    result = Table(columns, title=title, left=2, note=note)
     for row in rows:
         keys = ("computing_ns", "communication_ns", "senders_ns", "waiting_ns")
         parts = [row[key] for key in keys]

@@ -183,7 +183,7 @@ def _goodput(lines: Sequence[Line]) -> specs.Figure:
         axis="goodput (Gb/s)",
         scale=1e-9,
         combine="each",
-        caption="Payload bytes delivered in order, all hosts together.",
+        caption="Payload bytes delivered, all hosts together.",
     )
 
 
@@ -308,7 +308,7 @@ def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None)
         figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
     text = f"Open a step for the chain of flows that made it long, and its causes. {seed}".strip()
     if len(lines) == 1 and sum(step["ranks"] for step in run.steps) <= MAX_PARTS:
-        of_run.append(step_causes.table(lines[0]))
+        of_run.append(step_causes.table(lines[0].runs[0]))
         if timeline := job_figures.timeline("What ranks did", run):
             timeline.caption = f"{seed} {timeline.caption}".strip()
             figures.append(timeline)

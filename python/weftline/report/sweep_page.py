@@ -118,7 +118,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
     """Return one place's values of a metric, and who is first if one is."""
     found = {cell.at(result.rows_axis) if result.rows_axis else "": cell for cell in cells}
     estimates = {label: result.estimate(name, cell) for label, cell in found.items()}
-    means = {label: Mean(one.mean, one.half, one.count) for label, one in estimates.items() if one}
+    means = {label: Mean.of_estimate(one) for label, one in estimates.items() if one}
     standing = evidence.leader(
         list(found),
         {label: mean.value for label, mean in means.items()},
@@ -164,9 +164,7 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
     for cell in result.cells:
         estimate = result.estimate(name, cell)
         if estimate is not None:
-            mean = Mean(
-                estimate.mean * found.scale, None if estimate.half is None else estimate.half * found.scale
-            )
+            mean = Mean.of_estimate(estimate, found.scale)
             points.append((_label(cell, without=along), place[cell.at(along)], mean))
     kept = list(dict.fromkeys(label for label, _, _ in points))[:MAX_LINES]
     title = found.title[:1].upper() + found.title[1:]

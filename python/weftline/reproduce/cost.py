@@ -10,6 +10,11 @@ itself, or with `against` and `against_at` (each `line` and `at` where it is lef
 Two metrics compare by themselves: `growth` is the memory of `line` from `against_at` to `at` over the
 distance between them, `differences` counts the places, or with `at` looks at one, at which `line` and
 `against` have not the same fingerprint.
+
+A time has an interval: Student's over the runs of its point, each one observation; that of a ratio is what
+the intervals of both points allow. A claim is decided where the whole interval keeps its bounds, or none of
+it. Fewer than `MIN_RUNS` runs that others did not disturb decide nothing. Memory and events are nearly the
+same in every run and have no interval.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from typing import TYPE_CHECKING, Any
 from weftline import _native, integrity, quantities, scenarios
 from weftline.cli import bench
 from weftline.errors import InputError, RunFailed
+from weftline.measures import evidence, stats
 from weftline.reproduce import claims, findings
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.scenario import Scenario
@@ -298,7 +304,61 @@ def check(claim: dict[str, Any], panels: Sequence[Panel]) -> claims.Verdict | No
         return None
     if claim["metric"] == "differences":
         return claims.verdict(claim, _differences(claim, panel), COMPARED["differences"].text)
-    return claims.verdict(claim, *_value(claim, panel))
+    value, write = _value(claim, panel)
+    if value is None or claim["metric"] not in TIMES:
+        return claims.verdict(claim, value, write)
+    reasons = [reason for found in _points_of(claim, panel) for reason in _few_runs(found)]
+    interval = _interval(claim, panel)
+    return claims.verdict(claim, value, write, interval=interval, reasons=list(dict.fromkeys(reasons)))
+
+
+TIMES = ("time", "cpu_time", "wall_time", "setup")
+"""Metrics that other processes of the machine change."""
+MIN_RUNS = 3
+"""Minimum number of undisturbed runs of a point with which a claim on time is decided."""
+
+
+def _points_of(claim: dict[str, Any], panel: Panel) -> list[Mapping[str, Any]]:
+    """Return what was measured at the point of a claim, then at the one that it is relative to."""
+    at = claim.get("at") or panel.places[-1]
+    found = [panel.at(claim["line"], at)]
+    if {"against", "against_at"} & claim.keys():
+        found.append(panel.at(claim.get("against", claim["line"]), claim.get("against_at", at)))
+    return [one for one in found if one is not None]
+
+
+def _few_runs(found: Mapping[str, Any]) -> list[evidence.Reason]:
+    """Return the reason that too few undisturbed runs of a point give.
+
+    Threads also wait for each other, so of several threads every run counts.
+    """
+    threads = found["threads"]
+    good = [run for run in found["runs"] if threads > 1 or waited({**run, "threads": 1}) <= UNDISTURBED]
+    if len(good) >= MIN_RUNS:
+        return []
+    text = (
+        f"{found['workload']}: {len(good)} undisturbed of {len(found['runs'])} runs; a time needs {MIN_RUNS}"
+    )
+    return [evidence.Reason("seeds", text)]
+
+
+def _interval(claim: dict[str, Any], panel: Panel) -> tuple[float, float] | None:
+    """Return the interval of a time; None where a point has one run alone."""
+    found = [_interval_of(METRICS[claim["metric"]], one) for one in _points_of(claim, panel)]
+    known = [one for one in found if one is not None]
+    if len(known) < len(found):
+        return None
+    if len(known) == 1:
+        return known[0]
+    (low, high), (other_low, other_high) = known
+    return max(0.0, low) / other_high, high / other_low if other_low > 0 else math.inf
+
+
+def _interval_of(metric: CostMetric, found: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return Student's interval of a number over the runs of a point."""
+    values = [metric.read({**found, "median": run}) for run in found["runs"]]
+    known = [value for value in values if value is not None]
+    return stats.interval_t(known) if len(known) > 1 else None
 
 
 def _value(claim: dict[str, Any], panel: Panel) -> tuple[float | None, Callable[..., Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from weftline.measures import deadlines, evidence, stats, steady
 from weftline.measures.evidence import Reason, Separation, Verdict
 from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.metrics import METRICS, Flows, metric, split
-from weftline.measures.pooling import are_same_bits, traffic_of
+from weftline.measures.pooling import are_same_bits, key_of, traffic_of
 from weftline.runs import Run
 from weftline.sweeps import axes
 from weftline.sweeps.store import Store
@@ -108,6 +108,14 @@ class SweepResult:
         self.axes = [AxisOfResult(**axis) for axis in about["axes"]]
         report = about["report"]
         self.report = Report(**{**report, "metrics": tuple(report["metrics"])})
+        self.remarks: list[str] = []
+        """Notes of the sweep that made it, in addition to its tables."""
+        try:
+            _ = self.report.bound
+        except InputError as error:
+            # Earlier versions of weftline took bounds that decide nothing.
+            self.remarks.append(f"report.answer: {error}; the answer is left out")
+            self.report = replace(self.report, answer="")
         # Earlier versions of weftline let axes be called as a column is.
         names = [axis.name for axis in self.axes]
         axes.check_names(names, self.report.reported, lambda _: "axis")
@@ -128,8 +136,6 @@ class SweepResult:
                 self.missing.append((choice, seed))
         self.combinations = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items()]
         self.cells = [cell for cell in self.combinations if cell.runs]
-        self.remarks: list[str] = []
-        """Notes of the sweep that made it, in addition to its tables."""
         self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
 
     @classmethod
@@ -217,7 +223,23 @@ class SweepResult:
 
     def estimate(self, name: str, cell: Cell) -> stats.Estimate | None:
         """Return the mean of a metric over the seeds of a combination, with its 95 % interval."""
-        return stats.estimate(list(self.values(name, cell).values()), method=self.report.interval)
+        values, keys = self.values(name, cell), self._keys(cell)
+        return stats.estimate(
+            list(values.values()),
+            method=self.report.interval,
+            keys=[keys[seed] for seed in values],
+            bin_width=metric(name).bin_width,
+        )
+
+    def _keys(self, cell: Cell) -> stats.Keys:
+        """Return what the run of each seed of a combination is: equal ones are one observation."""
+        if cell.choice not in self._runs_keys:
+            self._runs_keys[cell.choice] = {seed: key_of(run) for seed, run in cell.runs.items()}
+        return self._runs_keys[cell.choice]
+
+    @cached_property
+    def _runs_keys(self) -> dict[Choice, stats.Keys]:
+        return {}
 
     def base_of(self, cell: Cell) -> Cell | None:
         """Return the combination to compare this one with: only the variant of `rows_axis` differs.
@@ -243,6 +265,8 @@ class SweepResult:
             self.values(name, base),
             method=self.report.interval,
             paired=self.same_flows(cell, base),
+            keys=(self._keys(cell), self._keys(base)),
+            bin_width=metric(name).bin_width,
         )
 
     def same_flows(self, cell: Cell, other: Cell) -> bool:
@@ -329,7 +353,20 @@ class SweepResult:
             known=sum(value is not None for value in self.values(name, cell).values()),
             remark=self.remark(cell),
             undecided=self.choice.undecided_text(list(cell.runs.values()), name),
+            values=list(self.values(name, cell).values()),
+            pooled=self._pooled(name, cell),
         )
+
+    def _pooled(self, name: str, cell: Cell) -> float | None:
+        """Return a percentile of the flows of all runs of a combination together, where it is looked up."""
+        key = name, cell.choice
+        if key not in self._pooled_found:
+            self._pooled_found[key] = self.choice.pooled(list(cell.runs.values()), name)
+        return self._pooled_found[key]
+
+    @cached_property
+    def _pooled_found(self) -> dict[tuple[str, Choice], float | None]:
+        return {}
 
     def judgement(self, cell: Cell) -> Verdict:
         """Return whether a combination keeps the answer's bound, with the reasons of an open verdict.
@@ -360,7 +397,8 @@ class SweepResult:
             values = [
                 deadlines.share_met(run, self.choice.of_run(run, bound[0]), undecided=met) for run in runs
             ]
-            verdicts.append(evidence.judged(stats.estimate(values, method=method), sign, limit, others))
+            found = stats.estimate(values, method=method, keys=list(map(key_of, runs)))
+            verdicts.append(evidence.judged(found, sign, limit, others))
         if verdicts[0].answer == verdicts[1].answer != "open":
             return verdicts[0]
         return evidence.judged(self.estimate(bound[0], cell), sign, limit, reasons)
@@ -390,7 +428,8 @@ class SweepResult:
         if self.same_flows(cell, base):
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
-        return evidence.separated(self.difference(name, cell, base), doubts, paired=paired)
+        found = self.difference(name, cell, base)
+        return evidence.separated(found, evidence.of_difference(found, doubts), paired=paired)
 
     def axis_values(self, choice: Choice) -> dict[str, Any]:
         """Return the value of each axis in a combination: a number where all of the axis are numbers."""

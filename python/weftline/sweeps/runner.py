@@ -329,7 +329,7 @@ def sweep(
         raise KeyboardInterrupt
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
-    result.remarks = [*planned.same, *outcome.remarks, *other_versions(planned)]
+    result.remarks = [*outcome.remarks, *other_versions(planned)]
     try:
         tables.write(result)
     except OSError as error:

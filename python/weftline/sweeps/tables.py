@@ -10,7 +10,14 @@ from typing import Any
 from weftline.measures import evidence, run_warnings, stats
 from weftline.measures.evidence import Footnotes, Separation
 from weftline.measures.metrics import Flows, metric
-from weftline.measures.pooling import are_same_bits, mixed_builds, same_results, shortened
+from weftline.measures.pooling import (
+    alike_texts,
+    are_same_bits,
+    mixed_builds,
+    same_results,
+    same_runs_text,
+    shortened,
+)
 from weftline.measures.run_warnings import RunWarning
 from weftline.sweeps import store
 from weftline.sweeps.axes import OF_ESTIMATES, OF_POINTS
@@ -325,6 +332,8 @@ def warnings(result: SweepResult) -> list[str]:
             f"{seeds} seeds: an interval over few seeds is wide and assumes a "
             f"normal distribution; use {stats.FEW} or more"
         )
+    found += alike_texts([(_name(cell), cell.runs.values()) for cell in result.cells])
+    found += _same_runs(result)
     found += mixed_builds(result.runs)
     for name in result.metrics:
         if result.cells and all(
@@ -354,7 +363,7 @@ def warnings(result: SweepResult) -> list[str]:
         f"{text}: metrics of known paths exclude them, which favours schemes with many unknown paths"
         for text in dict.fromkeys(filter(None, of_paths))
     ]
-    return found + _few_flows(result) + _unsteady(result) + _of_runs(result)
+    return found + _few_flows(result) + _not_pooled(result) + _unsteady(result) + _of_runs(result)
 
 
 def _nothing_counts(result: SweepResult, name: str) -> str:
@@ -385,16 +394,45 @@ def _of_runs(result: SweepResult) -> list[str]:
 
 
 def _few_flows(result: SweepResult) -> list[str]:
-    """A percentile of so few flows is one flow: at least two should lie beyond it."""
-    names: dict[str, list[str]] = {}
+    """A percentile of few flows is one flow, or that of one busy period."""
+    names: dict[tuple[str, str], list[str]] = {}
     for name in filter(evidence.needed, result.metrics):
         counts = [result.counted(name, cell) for cell in result.cells]
-        if any(counts) and evidence.few_flows(name, min(counts)):
-            names.setdefault(evidence.counted_text(name, min(counts)), []).append(name)
-    return [
-        f"{', '.join(of)}: some runs have {counted}, too few for that percentile"
-        for counted, of in names.items()
-    ]
+        if not any(counts):
+            continue
+        counted = evidence.counted_text(name, fewest := min(counts))
+        if evidence.few_flows(name, fewest):
+            names.setdefault((counted, "too few for that percentile"), []).append(name)
+        elif result.asked > 1 and (short := evidence.short_runs(name, fewest)):
+            wanted = f"too few for an interval of that percentile, which needs {short[0].text.split()[-1]}"
+            names.setdefault((counted, wanted), []).append(name)
+    return [f"{', '.join(of)}: some runs have {counted}, {why}" for (counted, why), of in names.items()]
+
+
+def _same_runs(result: SweepResult) -> list[str]:
+    """Return which combinations have the same run under several seeds."""
+    cells: dict[str, list[Cell]] = {}
+    for cell in result.cells:
+        if text := same_runs_text(list(cell.runs.values())):
+            cells.setdefault(text, []).append(cell)
+    return [f"{_which(of, len(result.cells))}: {text}" for text, of in cells.items()]
+
+
+def _not_pooled(result: SweepResult) -> list[str]:
+    """Return where the percentile of all runs together is not in the interval of the mean of theirs."""
+    found = []
+    for name in filter(evidence.needed, result.metrics):
+        cells = [
+            cell
+            for cell in result.cells
+            if any(reason.kind == "pooled" for reason in result.reasons(name, cell))
+        ]
+        if cells:
+            found.append(
+                f"{_which(cells, len(result.cells))}: {name} of all runs together is not in the interval of "
+                "the mean of the runs' own: the runs are too short for it"
+            )
+    return found
 
 
 def _unsteady(result: SweepResult) -> list[str]:
