@@ -1,7 +1,8 @@
 //! DualPI2: two queues whose marks are coupled, so that scalable senders (DCTCP's kind) have a short queue of their own and
 //! classic ones still get their share.
 //!
-//! A PI controller turns the time that classic packets wait (C) into a probability p' at every update:
+//! A PI controller turns a time of waiting (C), the longer of those of the first packets of both queues, into a probability p' at
+//! every update:
 //!
 //! ```text
 //! p' := p' + alpha (C - target) + beta (C - C at the last update)
@@ -11,9 +12,10 @@
 //!
 //! Marks are spread evenly: a probability is added up until it makes one. The low-latency queue goes first while its head
 //! has waited at most `shift` less than the classic head (time-shifted FIFO). Once p_C reaches 1 / k^2 the low-latency
-//! marks are all but certain and both queues drop with p_C.
+//! marks are all but certain and both queues drop with p_C; senders that ignore marks bring the low-latency queue there alone.
 //!
-//! Source: De Schepper, Briscoe, White, RFC 9332 (2023), §2, §4.2 and Appendix A.
+//! Source: De Schepper, Briscoe, White, RFC 9332 (2023), §2, §4.2 and Appendix A; the longer of both times as in its authors'
+//! module for Linux (sch_dualpi2).
 //! Differs from the source: what is low latency says the packet's class, or that it may be marked at all, as packets here have no
 //! ECT(0) and ECT(1); `shift` is our choice, the RFC leaves the scheduler's weight open.
 //! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from` 0.8 ms, `ramp` 0.4 ms (all
@@ -122,7 +124,7 @@ pub struct Dualpi2 {
     config: Dualpi2Config,
     classic: List,
     low: List,
-    /// p', and the time that classic packets waited at the last update, in seconds.
+    /// p', and C at the last update, in seconds.
     base: f64,
     waited: f64,
     next_update: Time,
@@ -151,8 +153,9 @@ impl Dualpi2 {
     fn keep_time(&mut self, cx: &QueueContext) {
         while self.next_update <= cx.now {
             let at = self.next_update;
-            let first = cx.waiting.first(&self.classic);
-            let waited = first.map_or(0.0, |packet| at.saturating_sub(packet.came).as_seconds());
+            let both = [&self.classic, &self.low].into_iter();
+            let first = both.filter_map(|list| cx.waiting.first(list)).map(|packet| packet.came).min();
+            let waited = first.map_or(0.0, |came| at.saturating_sub(came).as_seconds());
             self.update(waited);
             if self.base == 0.0 && self.waited == 0.0 && first.is_none() {
                 // Nothing changes any more.

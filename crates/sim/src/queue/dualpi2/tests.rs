@@ -120,6 +120,20 @@ fn updates_that_were_missed_are_made_up_for() {
     assert_eq!(dropped, (801.0 / (1.0 - probability) * probability) as usize);
 }
 
+/// As classic packets in the test before: the base is 0.1935 after four updates, and 11 * 0.045 + 55 * 0.00225 after eleven.
+#[test]
+fn low_latency_packets_alone_that_wait_for_long_are_dropped_in_the_end() {
+    let mut port = Port::new(managed(defaults::<Dualpi2Config>(), 100_000), Rate(100_000_000));
+    let low = |name| Packet { seq: name, size: 1500, class: 1, ..Packet::default() };
+    (0..3000).for_each(|name| assert!(port.offer_packet(Time::ZERO, low(name)).is_empty()));
+    let (_, dropped) = port.serve(Time::from_ms(60));
+    assert!(dropped.is_empty());
+    assert!((port.discipline().base - 0.1935).abs() < 1e-9);
+    let dropped: usize = (0..100).map(|_| port.serve(Time::from_ms(165)).1.len()).sum();
+    assert!((port.discipline().base - 0.61875).abs() < 1e-9);
+    assert!(dropped > 30, "{dropped}");
+}
+
 #[test]
 fn low_latency_packets_go_first_unless_classic_ones_have_waited_much_longer() {
     let mut port = Port::new(managed(defaults::<Dualpi2Config>(), 1000), Rate(100_000_000));
