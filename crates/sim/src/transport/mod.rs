@@ -156,9 +156,10 @@ impl HostContext<'_> {
 
     /// Puts a packet into the queue of a port.
     pub fn enqueue(&mut self, port: PortId, id: PacketId) {
-        use crate::queue::{QueueDiscipline, Verdict};
+        use crate::queue::QueueDiscipline;
         let queue = &mut self.net.ports[port as usize].queue;
-        if let Verdict::Dropped(dropped) = queue.enqueue(id, &mut self.net.packets, self.net.now) {
+        let mut verdict = queue.enqueue(id, &mut self.net.packets, self.net.now);
+        while let Some(dropped) = verdict.next_dropped(&self.net.packets) {
             self.net.drop_packet(port, dropped);
         }
         // It may be the only one, and nothing is left to be served.
