@@ -6,6 +6,7 @@ use crate::common::*;
 use proptest::prelude::*;
 use weftline_sim::config::{Config, LinkLoss};
 use weftline_sim::engine::random::RandomStream;
+use weftline_sim::measure::{FlowRecord, Outcome};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
@@ -343,7 +344,7 @@ proptest! {
     }
 }
 
-/// A destination reports its timeouts with the acknowledgement: the run may end before it comes.
+/// Timeouts are counted for the group when they occur, and for the flow when it ends or the run does.
 #[test]
 fn timeouts_of_flows_that_the_end_of_the_run_cuts_off_are_theirs_too() {
     let mut unfinished = 0;
@@ -356,4 +357,47 @@ fn timeouts_of_flows_that_the_end_of_the_run_cuts_off_are_theirs_too() {
         assert_eq!(of_flows, counted, "until {until}");
     }
     assert!(unfinished > 0, "no flow was cut off after a timeout");
+}
+
+/// A star of hosts at 100 Gb/s with one at 10 Gb/s.
+fn with_a_slow_host(flows: &str) -> (Kept, Outcome) {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = 4\n[[topology.override]]\nbetween = [\"host0\", \"*\"]\nrate = \"10Gbps\"\n\
+         [transport]\nkind = \"phost\"\n[[workload]]\nkind = \"flows\"\nflows = [{flows}]\n"
+    );
+    run(crate::common::load(&text, &[]).expect("a scenario").config().expect("a configuration"))
+}
+
+#[test]
+fn a_slow_source_sends_its_packets_once_and_back_to_back() {
+    for packets in [1, 5, 8, 9, 50, 1000] {
+        let (kept, outcome) =
+            with_a_slow_host(&format!("{{ src = 0, dst = 1, size = \"{}B\" }}", 1460 * packets));
+        let flow = &kept.flows[0];
+        assert_eq!((flow.packets_sent, flow.timeouts), (packets, 0), "{packets} packets");
+        assert_eq!(losses_of(&outcome).timeouts, 0, "{packets} packets");
+        let slowdown = completion_times(&kept)[0].as_ns() / flow.ideal.as_ns();
+        assert!(slowdown < 1.1, "{packets} packets: {slowdown}");
+    }
+}
+
+#[test]
+fn a_slow_source_leaves_the_rest_of_the_destinations_link_to_a_fast_one() {
+    let (kept, _) =
+        with_a_slow_host("{ src = 0, dst = 2, size = \"200KB\" }, { src = 1, dst = 2, size = \"2MB\" }");
+    let slowdown = |flow: &FlowRecord, fct: Time| fct.as_ns() / flow.ideal.as_ns();
+    let slowdowns: Vec<f64> =
+        kept.flows.iter().zip(completion_times(&kept)).map(|(flow, fct)| slowdown(flow, fct)).collect();
+    assert!(slowdowns[0] < 1.1 && slowdowns[1] < 1.2, "{slowdowns:?}");
+}
+
+/// Each source has a token from every destination at once, and lets most expire.
+#[test]
+fn what_is_asked_for_again_without_being_sent_again_is_no_timeout() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 16\n[transport]\nkind = \"phost\"\n\
+                [[workload]]\nkind = \"all-to-all\"\nsize = \"100KB\"\n";
+    let (_, outcome) =
+        run(crate::common::load(text, &[]).expect("a scenario").config().expect("a configuration"));
+    let losses = losses_of(&outcome);
+    assert_eq!((losses.retransmitted, losses.timeouts), (0, 0));
 }

@@ -19,13 +19,12 @@ pub struct Recorder {
     pub flows_recorded: u64,
     /// Sum of the hashes of all completed flows: independent of the order in which they complete.
     pub hash: u64,
-    /// Payload bytes delivered in order since the start, in total and per group.
+    /// Payload bytes delivered since the start, in total and per group: in order, or as they arrive with
+    /// transports of messages.
     pub delivered: u64,
     pub group_delivered: Vec<u64>,
     /// What happened to data packets, by group.
     pub losses: Vec<LossCounters>,
-    /// Timeouts at receivers that no acknowledgement has reported to the senders of these flows when the run ends.
-    pub unreported_timeouts: Vec<(FlowId, u32)>,
     /// Delivered payload bytes of the watched flows, sorted by flow.
     pub watched: Vec<(FlowId, u64)>,
     pub record_pauses: bool,
@@ -81,8 +80,8 @@ fn hash(flow: FlowId, size: u64, times: u64, rest: u64) -> u64 {
     mix64(mix64(u64::from(flow) ^ size.rotate_left(32)) ^ mix64(times ^ rest))
 }
 
-/// Flows that have ended and are repeated with other numbers, later: what follows from equal sizes and times is computed once for
-/// all that follow each other with them.
+/// Flows that have ended and are repeated with other numbers, later: what follows from equal sizes and times
+/// is computed once for all that follow each other with them.
 #[derive(Default)]
 pub struct Repeated {
     alike: Vec<Alike>,
@@ -144,7 +143,6 @@ impl Recorder {
             delivered: 0,
             group_delivered: vec![0; groups.max(1)],
             losses: vec![LossCounters::default(); groups.max(1)],
-            unreported_timeouts: Vec::new(),
             watched: watched.into_iter().map(|flow| (flow, 0)).collect(),
             record_pauses,
             unrecorded: Vec::new(),

@@ -31,7 +31,6 @@ use crate::measure::{Balance, Ending, FlowRecord, Outcome, Progress, Sample, Sin
 use crate::net::map::Map;
 use crate::transport::Settings;
 use crate::units::Time;
-use crate::workload::FlowId;
 use crate::workload::merge::MAX_FLOWS;
 use balance::Windows;
 use changes::Changes;
@@ -40,7 +39,6 @@ use memo::Memo;
 use places::Places;
 use probes::Probes;
 use region::Region;
-use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -345,12 +343,6 @@ impl Simulation {
         self.given_up.extend(given_up.cloned());
         collected.flows.retain(|record| record.finish.is_some());
         if last {
-            let regions = self.regions.iter_mut();
-            let unreported = regions.flat_map(|r| r.net.recorder.unreported_timeouts.drain(..));
-            let unreported: FxHashMap<FlowId, u32> = unreported.collect();
-            for record in &mut self.given_up {
-                record.timeouts += unreported.get(&record.flow).copied().unwrap_or(0);
-            }
             collected.flows.append(&mut self.given_up);
         }
         for record in &mut collected.flows {

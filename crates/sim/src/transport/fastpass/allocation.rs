@@ -1,14 +1,15 @@
 //! Timeslot allocation: which sender may send to which receiver in each timeslot of an epoch.
 //!
-//! In every timeslot the arbiter scans the demands in the order of its policy and takes each one whose source and
-//! destination are both still free in that timeslot: a greedy, hence maximal, matching. A demand that is taken has one
-//! packet less in the next timeslot. Where tenants share, each in turn has one of its demands taken, its shortest that
-//! fits, until no demand of any tenant fits. Under round robin every timeslot begins with another tenant, the next one:
-//! the tenant that begins finds both ends of any of its demands free, so no tenant is passed over for ever.
+//! In every timeslot the arbiter scans the demands in the order of its policy and takes each one whose source
+//! and destination are both still free in that timeslot: a greedy, hence maximal, matching. A demand that is
+//! taken has one packet less in the next timeslot. Where tenants share, each in turn has one of its demands
+//! taken, its shortest that fits, until no demand of any tenant fits. Under round robin every timeslot begins
+//! with another tenant, the next one: the tenant that begins finds both ends of any of its demands free, so
+//! no tenant is passed over for ever.
 //!
-//! Source: Perry et al., "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM 2014; order by fewest
-//! remaining as in the Fastpass of the pHost authors' simulator.
-//! Differs from the source: equal demands are taken in order of flow number, so that a run repeats exactly.
+//! Source: Perry et al., "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM 2014; order by
+//! fewest remaining as in the Fastpass of the pHost authors' simulator. Differs from the source: equal
+//! demands are taken in order of flow number, so that a run repeats exactly.
 
 use super::paths::Paths;
 use crate::transport::policy::Policy;
@@ -36,8 +37,8 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// Tenant by tenant where tenants share; earliest deadline first where deadlines count; fewest remaining first; then
-    /// by flow number.
+    /// Tenant by tenant where tenants share; earliest deadline first where deadlines count; fewest remaining
+    /// first; then by flow number.
     fn rank(&self, policy: Policy) -> (u16, Time, u32, FlowId) {
         let tenant = if policy.has_tenants() { self.tenant } else { 0 };
         let deadline = if policy == Policy::EarliestDeadline { self.deadline } else { Time::ZERO };
@@ -83,7 +84,8 @@ pub struct Allocator {
     receives: Vec<u64>,
     /// Timeslots filled so far.
     filled: u64,
-    /// Place of each source's schedule in this epoch's list, with the epoch's first timeslot to tell stale entries.
+    /// Place of each source's schedule in this epoch's list, with the epoch's first timeslot to tell stale
+    /// entries.
     places: Vec<(u64, usize)>,
     taken: Vec<Demand>,
     left: Vec<Demand>,
@@ -121,10 +123,11 @@ impl Allocator {
         }
     }
 
-    /// Fills one epoch: takes the granted packets off `demands`, and leaves in `schedules` one schedule for each source
-    /// with a timeslot, by host number.
+    /// Fills one epoch: takes the granted packets off `demands`, and leaves in `schedules` one schedule for
+    /// each source with a timeslot, by host number.
     ///
-    /// `demands` come back sorted, without those that are served. A demand that names a missing host is never granted.
+    /// `demands` come back sorted, without those that are served. A demand that names a missing host is never
+    /// granted.
     pub fn fill_epoch(&mut self, demands: &mut Vec<Demand>, schedules: &mut Vec<Schedule>) {
         schedules.clear();
         demands.retain(|demand| demand.remaining > 0);

@@ -1,8 +1,8 @@
 //! The token clock of a destination: one token at a time, at the pace at which its link takes packets.
 //!
-//! While there is work the clock ticks every packet time. At a tick the first flow that may have a token gets one; ticks
-//! that are reserved for packets on their way without tokens of this clock pass. Where no flow may have one, the clock
-//! sleeps until the first of them may, or a request comes.
+//! While there is work the clock ticks every packet time. At a tick the first flow that may have a token gets
+//! one; ticks that are reserved for packets on their way without tokens of this clock pass. Where no flow may
+//! have one, the clock sleeps until the first of them may, or a request comes.
 //!
 //! Source: Gao et al., "pHost", CoNEXT 2015; the states are those of its authors' simulator.
 
@@ -91,7 +91,7 @@ impl TokenClock {
         while let Some(slot) = self.ranking.first(|_| true) {
             let flow = &mut flows[slot as usize];
             let (config, pace) = settings(flow.profile);
-            match flow.admit(config, now, pace) {
+            match flow.admit(config, now, &flow.pace(config, pace)) {
                 Ok(()) => return Some(slot),
                 Err(place) => self.block(flow, slot, place),
             }

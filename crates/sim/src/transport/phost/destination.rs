@@ -1,13 +1,19 @@
-//! A flow at its destination: which packets have come, how many tokens were given, and whether another may be.
+//! A flow at its destination: which packets have come, how many tokens were given, and whether another may
+//! be.
 //!
-//! Tokens are counted. A flow may have `window` of them outstanding beyond the highest one that data has brought back; when
-//! it has more, its source is busy elsewhere and it is *downgraded*: it gets one token when `downgrade` has passed since
-//! the last one, until data come again. When as many tokens were given as packets are needed, the flow is left alone for a
-//! while; what is missing then is asked for again. Loss needs no other treatment.
+//! Tokens are counted. A flow may have `window` of them outstanding beyond the highest one that data has
+//! brought back; when it has more, its source is busy elsewhere and it is *downgraded*: it gets one token
+//! when `downgrade` has passed since the last one, until data come again. When as many tokens were given as
+//! packets are needed, the flow is left alone for a while; what is missing then is asked for again. Loss
+//! needs no other treatment.
 //!
-//! Tokens go before data, so tokens that nothing answers could fill a slow fabric and keep the answers from coming. Where
-//! `downgrade` is shorter than four round trips it doubles up to them once [`PATIENCE`] tokens in a row brought nothing back; on
-//! the published network it is longer.
+//! A source whose packets take longer than this host's would let most tokens expire. Its request states this
+//! time; its flow then gets tokens, and has its times, at the pace of the source, and the ticks between go to
+//! other flows.
+//!
+//! Tokens go before data, so tokens that nothing answers could fill a slow fabric and keep the answers from
+//! coming. Where `downgrade` is shorter than four round trips it doubles up to them once [`PATIENCE`] tokens
+//! in a row brought nothing back; on the published network it is longer.
 //!
 //! Source: Gao et al., "pHost", CoNEXT 2015; the states are those of its authors' simulator.
 
@@ -36,13 +42,18 @@ pub struct DestinationFlow {
     given: u64,
     /// Tokens to give before it is left alone.
     goal: u64,
-    /// One more than the highest token that data has brought back; moved up when a downgraded flow gets another chance.
+    /// One more than the highest token that data has brought back; moved up when a downgraded flow gets
+    /// another chance.
     returned: u64,
     /// It is left alone until then.
     waits_until: Option<Time>,
     last_given: Time,
     /// How often packets were still missing when it had been left alone for them.
-    pub timeouts: u32,
+    pub rounds: u32,
+    /// Time of a full packet at its source; 0: no request has come.
+    source_time: Time,
+    /// No token before; only flows of slower sources have such a time.
+    due: Time,
     /// Tokens given to it while downgraded since data last came.
     unanswered: u32,
     /// The next token is for the first packet from here on that is missing.
@@ -66,6 +77,7 @@ const PATIENCE: u32 = 16;
 /// Times of the token clock on a network whose packets take `packet_time`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Pace {
+    packet_time: Time,
     pub interval: Time,
     pub retoken: Time,
     pub downgrade: Time,
@@ -80,6 +92,7 @@ impl Pace {
         let times = |factor: f64| scaled(packet_time, factor);
         let downgrade = times(config.downgrade);
         Pace {
+            packet_time,
             interval: times(config.token_interval).max(Time(1)),
             retoken: times(config.retoken),
             downgrade,
@@ -114,7 +127,8 @@ impl DestinationFlow {
     ) -> DestinationFlow {
         let free = config.free_tokens_of(packets);
         let all_free = free == packets;
-        // The window counts what this end gave: free tokens of a longer flow are left out, or they would fill it at once.
+        // The window counts what this end gave: free tokens of a longer flow are left out, or they would fill
+        // it at once.
         let returned = if config.free_for == FreeTokens::Every && !all_free { free } else { 0 };
         let wait = Time(pace.first_wait.0.saturating_mul(u64::from(free)));
         DestinationFlow {
@@ -133,10 +147,30 @@ impl DestinationFlow {
             returned: u64::from(returned),
             waits_until: all_free.then(|| now.saturating_add(wait)),
             last_given: Time::ZERO,
-            timeouts: 0,
+            rounds: 0,
+            source_time: Time::ZERO,
+            due: Time::ZERO,
             unanswered: 0,
             next_packet: free,
         }
+    }
+
+    /// Its request has come: a full packet takes the source this time.
+    pub fn hear(&mut self, source_time: Time, config: &PhostConfig, now: Time, pace: &Pace) {
+        let first = std::mem::replace(&mut self.source_time, source_time) == Time::ZERO;
+        let slow = first && source_time > pace.packet_time && self.last_given == Time::ZERO;
+        if let Some(until) = self.waits_until.filter(|_| slow) {
+            let wait = self.pace(config, pace).first_wait.0.saturating_mul(self.given);
+            self.waits_until = Some(until.max(now.saturating_add(Time(wait))));
+        }
+    }
+
+    /// The pace of this flow, by that of the host.
+    pub fn pace(&self, config: &PhostConfig, of_host: &Pace) -> Pace {
+        if self.source_time <= of_host.packet_time {
+            return *of_host;
+        }
+        Pace::new(config, self.source_time, config.longest_rtt)
     }
 
     /// Takes in a data packet that a token brought; whether it is new.
@@ -148,19 +182,23 @@ impl DestinationFlow {
 
     /// The window has room.
     pub fn has_room(&self, config: &PhostConfig) -> bool {
-        // Tokens that data brought back may have been given before a downgraded flow was given another chance.
+        // Tokens that data brought back may have been given before a downgraded flow was given another
+        // chance.
         self.given.saturating_sub(self.returned) < u64::from(config.window)
     }
 
     /// It is this flow's turn: whether it may get a token now. If not, where it is instead.
     pub fn admit(&mut self, config: &PhostConfig, now: Time, pace: &Pace) -> Result<(), Place> {
+        if now < self.due {
+            return Err(Place::Blocked { until: self.due, by_window: false });
+        }
         if let Some(until) = self.waits_until {
             if now < until {
                 return Err(Place::Blocked { until, by_window: false });
             }
             self.waits_until = None;
             self.goal += u64::from(self.arrived.missing());
-            self.timeouts += 1;
+            self.rounds += 1;
         }
         if !self.has_room(config) {
             let until = self.last_given.saturating_add(pace.until_next_chance(self.unanswered));
@@ -173,13 +211,17 @@ impl DestinationFlow {
         Ok(())
     }
 
-    /// Gives a token: (its number, the packet that it is for). None: nothing is missing.
-    pub fn give(&mut self, now: Time, pace: &Pace) -> Option<(u32, u32)> {
+    /// Gives a token: (its number, the packet that it is for). None: nothing is missing. `tick`: the interval
+    /// of the clock, by which a token may be late: the next one makes up for it.
+    pub fn give(&mut self, now: Time, pace: &Pace, tick: Time) -> Option<(u32, u32)> {
         let packet = self.arrived.missing_from(self.next_packet)?;
         let number = self.given as u32;
         self.next_packet = packet.saturating_add(1);
         self.given += 1;
         self.last_given = now;
+        if pace.interval > tick {
+            self.due = self.due.max(now.saturating_sub(tick)).saturating_add(pace.interval);
+        }
         if self.given >= self.goal {
             self.waits_until = Some(now.saturating_add(pace.retoken));
         }

@@ -1,18 +1,19 @@
 //! pHost: destinations give tokens, sources spend them, switches only queue.
 //!
-//! A source announces a flow by a *request*. The destination's clock gives one *token* for every packet time of its link,
-//! to the flow that its policy puts first; a token is the right to send one packet within a short time. So a
-//! destination's link is never promised twice, and the fabric, over which every packet takes a path of its own, hardly
-//! queues. The first packets of a flow need no token (*free tokens*). One acknowledgement ends a flow.
+//! A source announces a flow by a *request*. The destination's clock gives one *token* for every packet time
+//! of its link, to the flow that its policy puts first; a token is the right to send one packet within a
+//! short time. So a destination's link is never promised twice, and the fabric, over which every packet takes
+//! a path of its own, hardly queues. The first packets of a flow need no token (*free tokens*). One
+//! acknowledgement ends a flow.
 //!
-//! Source: Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker, "pHost: Distributed Near-Optimal Datacenter Transport Over
-//! Commodity Network Fabric", CoNEXT 2015, and its authors' simulator (commit 8e9cf04), whose timers and states these are.
-//! Differs from the source: a request is repeated until the destination answers (theirs is sent once), which
-//! tells a source that has to wait for its first token that its flow is known, so that it need not repeat; the
-//! NIC pulls a data packet when it is free and nothing else waits; ties are broken by this engine's rules. Free tokens of
-//! longer flows are left out of the window, and fewer ticks are reserved for them, so that they do not stall
-//! (docs/schemes/phost.md).
-//! Validated by: tests/phost.rs.
+//! Source: Gao, Narayan, Kumar, Agarwal, Ratnasamy, Shenker, "pHost: Distributed Near-Optimal Datacenter
+//! Transport Over Commodity Network Fabric", CoNEXT 2015, and its authors' simulator (commit 8e9cf04), whose
+//! timers and states these are. Differs from the source: a request is repeated until the destination answers
+//! (theirs is sent once), which tells a source that has to wait for its first token that its flow is known,
+//! so that it need not repeat; a request carries the packet time of its source, and a flow from a slower host
+//! gets tokens at that pace; the NIC pulls a data packet when it is free and nothing else waits; ties are
+//! broken by this engine's rules. Free tokens of longer flows are left out of the window, and fewer ticks are
+//! reserved for them, so that they do not stall (docs/schemes/phost.md). Validated by: tests/phost.rs.
 
 mod clock;
 mod destination;
@@ -33,24 +34,26 @@ use crate::transport::policy::Policy;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 use clock::TokenClock;
-use destination::{DestinationFlow, Pace, Place};
+use destination::{DestinationFlow, Pace};
 use ranking::Ranking;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use source::SourceFlow;
 use std::collections::VecDeque;
 
 /// Codes of control packets.
 pub mod code {
-    /// Source to destination. `seq`: packets of the flow; `sent`: its deadline.
+    /// Source to destination. `seq`: packets of the flow; `sent`: its deadline; `aux`: time of a full packet
+    /// at the source, in picoseconds.
     pub const REQUEST: u8 = 0;
-    /// Destination to source. `seq`: the packet that it is for, and above it its number; `aux`: packets that are missing.
+    /// Destination to source. `seq`: the packet that it is for, and above it its number; `aux`: packets that
+    /// are missing; `sent`: how often the destination has waited for packets in vain.
     pub const TOKEN: u8 = 1;
     /// Destination to source: the flow is known, and its turn will come.
     pub const KNOWN: u8 = 2;
-    // Acknowledgements have timeouts of the destination where others have a time (`sent`).
 }
 
-/// The timer of the token clock, and those of flows that wait for their first token; others are of flows at their source.
+/// The timer of the token clock, and those of flows that wait for their first token; others are of flows at
+/// their source.
 const CLOCK: u32 = u32::MAX;
 const WAITING: u32 = u32::MAX - 1;
 
@@ -63,12 +66,13 @@ pub struct Phost {
     flows: Vec<DestinationFlow>,
     free_flows: Vec<u32>,
     slots: FxHashMap<FlowId, u32>,
-    /// Flows that have arrived in full, of which packets may still come, with the timeouts that they took.
-    arrived: FxHashMap<FlowId, u32>,
+    /// Flows that have arrived in full, of which packets may still come.
+    arrived: FxHashSet<FlowId>,
     clock: TokenClock,
     /// Flows that wait for their first token, by arrival: their sources get an answer to the request.
     unanswered: VecDeque<FlowId>,
-    /// What all links of this host carry together, and the pace of the clock that follows, by the transport's index.
+    /// What all links of this host carry together, and the pace of the clock that follows, by the transport's
+    /// index.
     rate: Rate,
     paces: Vec<Pace>,
     /// That of the token that came last, which is that of most.
@@ -88,7 +92,8 @@ struct TokenLife {
 }
 
 impl Phost {
-    /// `host` names the stream that the first label is drawn from; the policies are those of sources and destinations.
+    /// `host` names the stream that the first label is drawn from; the policies are those of sources and
+    /// destinations.
     pub fn new(nics: usize, (sources, destinations): (Policy, Policy), seed: u64, host: u32) -> Phost {
         let mut random = RandomStream::new(seed, &format!("phost.host{host}.label"));
         Phost {
@@ -98,7 +103,7 @@ impl Phost {
             flows: Vec::new(),
             free_flows: Vec::new(),
             slots: FxHashMap::default(),
-            arrived: FxHashMap::default(),
+            arrived: FxHashSet::default(),
             clock: TokenClock::new(destinations),
             unanswered: VecDeque::new(),
             rate: Rate(0),
@@ -220,15 +225,6 @@ impl Transport for Phost {
         for flow in self.sources.iter().filter(|flow| !flow.done) {
             cx.net.recorder.flow(flow.record(cx.host, None));
         }
-        for flow in self.flows.iter().filter(|flow| flow.place != Place::Gone) {
-            (0..flow.timeouts).for_each(|_| cx.timed_out(flow.group));
-        }
-        // The acknowledgement that reports them has not arrived.
-        let unfinished = self.flows.iter().filter(|flow| flow.place != Place::Gone);
-        let unfinished = unfinished.map(|flow| (flow.flow, flow.timeouts));
-        let arrived = self.arrived.iter().map(|(&flow, &timeouts)| (flow, timeouts));
-        let known = unfinished.chain(arrived).filter(|&(_, timeouts)| timeouts > 0);
-        cx.net.recorder.unreported_timeouts.extend(known);
     }
 
     fn hold(&self, flow: FlowId) -> Option<Hold> {

@@ -12,7 +12,6 @@ use crate::packet::Packet;
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
-use crate::transport::{NicPolicy, TransportConfig};
 use crate::transport::parameters::{
     Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
@@ -20,6 +19,7 @@ use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
+use crate::transport::{NicPolicy, TransportConfig};
 use crate::units::{Bytes, Rate, Time};
 use std::ops::Range;
 
@@ -266,17 +266,13 @@ impl TransportParameters for PhostConfig {
     }
 
     fn warning(&self, run: &RunContext) -> Option<String> {
-        let (own, whole) = (run.nic_policy.host_rates(run.topology), run.topology.whole_host_rates());
-        let (slow, fast) = own.first().copied().zip(whole.last().copied())?;
-        (slow < fast && run.rules.like == "none").then(|| {
-            let remedy = match run.nic_policy != NicPolicy::All && own != whole {
-                true => "; with [host] nic_policy = \"all\" flows use all NICs of their host",
-                false => "",
-            };
-            format!(
-                "transport.kind = \"phost\": destinations give tokens at the rate of all links of their host, up to {fast}, but a flow \
-                 may leave its source at {slow} only: tokens expire before they can be used, and flows wait for timeouts{remedy}"
-            )
+        let ports = run.topology.ports();
+        let several = run.topology.hosts().iter().any(|&host| ports[host as usize].len() > 1);
+        (several && run.nic_policy != NicPolicy::All && run.rules.like == "none").then(|| {
+            "transport.kind = \"phost\": a destination with several links gives tokens at the rate of all of them together, also when \
+             its flows arrive by one link: packets of several flows may then queue before that link and be dropped; with [host] \
+             nic_policy = \"all\" flows use all links of their hosts"
+                .into()
         })
     }
 

@@ -1,17 +1,17 @@
 //! In which order flows are served: the policy that both ends of pHost choose by.
 //!
-//! Flows that can be served are kept sorted, tenant by tenant; without tenants all are of one. The flow to serve is the
-//! first of the tenant whose turn it is.
+//! Flows that can be served are kept sorted, tenant by tenant; without tenants all are of one. The flow to
+//! serve is the first of the tenant whose turn it is.
 //!
-//! Source: Gao et al., "pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric", CoNEXT 2015
-//! (shortest remaining first, earliest deadline first, fairness among tenants).
+//! Source: Gao et al., "pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric",
+//! CoNEXT 2015 (shortest remaining first, earliest deadline first, fairness among tenants).
 
 use crate::transport::policy::Policy;
 use crate::units::Time;
 
-/// What a flow is sorted by; the least is served first. One number, compared at once: the deadline (zero where deadlines do not
-/// count, the end of time for a flow that has none), then the packets that are left as far as this end knows, then a count
-/// of flows as they come.
+/// What a flow is sorted by; the least is served first. One number, compared at once: the deadline (zero
+/// where deadlines do not count, the end of time for a flow that has none), then the packets that are left as
+/// far as this end knows, then a count of flows as they come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank(u128);
 
@@ -41,7 +41,8 @@ struct Lane {
 }
 
 impl Lane {
-    /// The place of a rank, or that where it would be. Whose rank is asked for is mostly among the next to be served.
+    /// The place of a rank, or that where it would be. Whose rank is asked for is mostly among the next to be
+    /// served.
     #[inline]
     fn place(&self, rank: Rank) -> Result<usize, usize> {
         const NEAR: usize = 8;

@@ -1,4 +1,5 @@
-//! The receiving side of a host: requests and data come in, the token clock ticks, tokens and acknowledgements go out.
+//! The receiving side of a host: requests and data come in, the token clock ticks, tokens and
+//! acknowledgements go out.
 
 use super::super::{Ended, HostContext};
 use super::destination::{DestinationFlow, Pace, Place};
@@ -12,12 +13,13 @@ use crate::transport::{TransportConfig, TransportParameters};
 use crate::units::{Rate, Time};
 
 impl Phost {
-    /// The flow that a request or a data packet belongs to, made if it is not known. None: it has arrived in full.
+    /// The flow that a request or a data packet belongs to, made if it is not known. None: it has arrived in
+    /// full.
     fn flow_of(&mut self, packet: &Packet, packets: u32, cx: &mut HostContext) -> Option<u32> {
         if let Some(&slot) = self.slots.get(&packet.flow) {
             return Some(slot);
         }
-        if self.arrived.contains_key(&packet.flow) {
+        if self.arrived.contains(&packet.flow) {
             return None;
         }
         self.set_pace(cx);
@@ -47,10 +49,11 @@ impl Phost {
         cx.net.discard(id);
         let Some(slot) = self.flow_of(&packet, packet.seq as u32, cx) else {
             // It has arrived, and the source does not know.
-            let timeouts = self.arrived.get(&packet.flow).copied().unwrap_or(0);
-            return self.acknowledge(&packet, true, timeouts, cx);
+            return self.acknowledge(&packet, true, cx);
         };
         let flow = &mut self.flows[slot as usize];
+        let config = cx.settings.of::<PhostConfig>(flow.profile);
+        flow.hear(Time(u64::from(packet.aux)), config, cx.net.now, &self.paces[usize::from(flow.profile)]);
         if std::mem::replace(&mut flow.requested, true) {
             return None;
         }
@@ -60,8 +63,9 @@ impl Phost {
         }
         flow.rank = rank;
         let port = self.wake_clock(cx);
-        // Repeated requests would cost more than their bytes: tokens are given at the pace of the link, so what else comes by
-        // it never leaves its queue, and a longer queue closes the window of the flow whose turn it is.
+        // Repeated requests would cost more than their bytes: tokens are given at the pace of the link, so
+        // what else comes by it never leaves its queue, and a longer queue closes the window of the flow
+        // whose turn it is.
         if self.flows[slot as usize].awaits_token() {
             let timeout = cx.settings.of::<PhostConfig>(packet.profile).request_timeout;
             self.unanswered.push_back(packet.flow);
@@ -70,7 +74,8 @@ impl Phost {
         port
     }
 
-    /// The flow that has been longest among those that wait for a first token: tells its source, if it still waits.
+    /// The flow that has been longest among those that wait for a first token: tells its source, if it still
+    /// waits.
     pub(super) fn tell_waiting(&mut self, cx: &mut HostContext) -> Option<PortId> {
         let flow = self.unanswered.pop_front()?;
         let flow = &self.flows[*self.slots.get(&flow)? as usize];
@@ -98,8 +103,7 @@ impl Phost {
         let known = self.slots.len();
         let Some(slot) = self.flow_of(&packet, (packet.seq >> 32) as u32, cx) else {
             cx.came_again(&packet);
-            let timeouts = self.arrived.get(&packet.flow).copied().unwrap_or(0);
-            return self.acknowledge(&packet, true, timeouts, cx);
+            return self.acknowledge(&packet, true, cx);
         };
         let is_new = self.slots.len() > known;
         let flow = &mut self.flows[slot as usize];
@@ -131,31 +135,22 @@ impl Phost {
             self.clock.ranking.remove(flow.group, flow.rank);
         }
         flow.place = Place::Gone;
-        let (requested, timeouts) = (flow.requested, flow.timeouts);
-        (0..timeouts).for_each(|_| cx.timed_out(packet.group));
+        let requested = flow.requested;
         self.free_flows.push(slot);
         self.slots.remove(&packet.flow);
-        self.arrived.insert(packet.flow, timeouts);
+        self.arrived.insert(packet.flow);
         if cx.settings.dependencies {
             cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
         }
-        self.acknowledge(packet, requested, timeouts, cx)
+        self.acknowledge(packet, requested, cx)
     }
 
-    /// Tells the source of `packet` that its flow has arrived; `requested`: its request too; `timeouts`: how often this end waited
-    /// for packets in vain.
-    fn acknowledge(
-        &mut self,
-        packet: &Packet,
-        requested: bool,
-        timeouts: u32,
-        cx: &mut HostContext,
-    ) -> Option<PortId> {
+    /// Tells the source of `packet` that its flow has arrived; `requested`: its request too.
+    fn acknowledge(&mut self, packet: &Packet, requested: bool, cx: &mut HostContext) -> Option<PortId> {
         let answer = Packet {
             kind: PacketKind::Ack,
             flags: if requested { flag::LAST } else { 0 },
             seq: packet.seq,
-            sent: Time(u64::from(timeouts)),
             flow: packet.flow,
             dst: packet.src,
             sender: packet.sender,
@@ -191,7 +186,8 @@ impl Phost {
         };
         let flow = &mut self.flows[slot as usize];
         let pace = self.paces[usize::from(flow.profile)];
-        let given = flow.give(now, &pace);
+        let of_flow = flow.pace(settings.of::<PhostConfig>(flow.profile), &pace);
+        let given = flow.give(now, &of_flow, pace.interval);
         self.clock.ranking.served(flow.group);
         if let Some(until) = flow.left_alone() {
             self.clock.block(flow, slot, Place::Blocked { until, by_window: false });
@@ -205,6 +201,7 @@ impl Phost {
             flags: code::TOKEN << flag::CODE_SHIFT,
             seq: u64::from(number) << 32 | u64::from(wanted),
             aux: flow.arrived.missing(),
+            sent: Time(u64::from(flow.rounds)),
             flow: flow.flow,
             dst: flow.src,
             sender: flow.sender,
@@ -244,8 +241,8 @@ impl Phost {
     }
 }
 
-/// Ticks to leave to the free packets of a new flow. A flow that needs tokens too gets its first one so early that it
-/// reaches the source when the free ones are spent.
+/// Ticks to leave to the free packets of a new flow. A flow that needs tokens too gets its first one so early
+/// that it reaches the source when the free ones are spent.
 fn reserved(config: &PhostConfig, packets: u32, control_rtt: Time, interval: Time) -> u32 {
     let free = config.free_tokens_of(packets);
     if free == packets {

@@ -9,7 +9,8 @@ use super::{Phost, TokenLife, code};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
-use crate::units::Time;
+use crate::transport::NicPolicy;
+use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 
 impl Phost {
@@ -50,6 +51,7 @@ impl Phost {
     }
 
     fn request(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
+        let time = self.source_time(&self.sources[slot as usize], cx);
         let flow = &mut self.sources[slot as usize];
         flow.requests += 1;
         let packet = Packet {
@@ -57,6 +59,7 @@ impl Phost {
             flags: code::REQUEST << flag::CODE_SHIFT,
             seq: u64::from(flow.packets),
             sent: flow.deadline.unwrap_or(Time::MAX),
+            aux: u32::try_from(time.0).unwrap_or(u32::MAX),
             flow: flow.flow,
             dst: flow.dst,
             sender: slot,
@@ -67,6 +70,21 @@ impl Phost {
         };
         let settings = cx.settings.of::<PhostConfig>(flow.transport);
         self.signal(packet, settings, cx)
+    }
+
+    /// Time of a full packet of a flow here, by all links that it may leave by.
+    fn source_time(&self, flow: &SourceFlow, cx: &HostContext) -> Time {
+        let first = cx.first_port;
+        let rate = |port: PortId| cx.net.ports[port as usize].line.rate.0;
+        let rate = match cx.settings.nic_policy {
+            NicPolicy::All => {
+                let ports = first..first + self.nics.len() as u32;
+                ports.filter(|&port| cx.may_leave(port, flow.dst)).map(rate).sum()
+            }
+            _ => rate(first + u32::from(flow.nic)),
+        };
+        let packet = cx.settings.of::<PhostConfig>(flow.transport).packet();
+        Rate(rate.max(1)).transmission_time(u64::from(packet))
     }
 
     /// A token has come to the source.
@@ -90,6 +108,7 @@ impl Phost {
             cx.set_timer(at, packet.sender);
         }
         flow.known = true;
+        flow.rounds = flow.rounds.max(packet.sent.0 as u32);
         flow.take(Token {
             expires: now.saturating_add(life),
             packet: packet.seq as u32,
@@ -126,7 +145,6 @@ impl Phost {
             return;
         }
         flow.done = true;
-        flow.timeouts += packet.sent.0 as u32;
         if std::mem::take(&mut flow.ranked) {
             self.nics[usize::from(flow.nic)].remove(flow.group, flow.rank);
         }
@@ -158,7 +176,9 @@ impl Phost {
                 self.nics[nic].remove(flow.group, flow.rank);
             }
             let Some(token) = token else { continue };
-            flow.count(token.packet);
+            if flow.count(token.packet) {
+                cx.timed_out(flow.group);
+            }
             self.nics[nic].served(flow.group);
             return Some(self.build(slot, token, port, cx));
         }

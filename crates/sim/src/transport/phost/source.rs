@@ -1,8 +1,8 @@
 //! A flow at its source: tokens that wait to be spent, and what was last heard from the destination.
 //!
-//! A source never decides how much it sends: each packet needs a live token, which names the packet. Tokens expire, so
-//! that a source which is busy with another flow does not spend them long after the destination has given its time to
-//! somebody else.
+//! A source never decides how much it sends: each packet needs a live token, which names the packet. Tokens
+//! expire, so that a source which is busy with another flow does not spend them long after the destination
+//! has given its time to somebody else.
 
 use super::ranking::Rank;
 use crate::measure::FlowRecord;
@@ -58,8 +58,12 @@ pub struct SourceFlow {
     /// Packets that were sent once at least, and how many were sent again.
     once: Arrived,
     again: u64,
-    /// Requests repeated because nothing was heard, and what the destination says that it waited in vain for.
+    /// Requests that were repeated, and waits of the destination after which packets were sent again.
     pub timeouts: u32,
+    /// How often the destination has waited for packets in vain, by its tokens; and what this was when a
+    /// packet was last sent again.
+    pub rounds: u32,
+    counted: u32,
     pub start: Time,
     pub deadline: Option<Time>,
 }
@@ -88,6 +92,8 @@ impl SourceFlow {
             once: Arrived::new(packets),
             again: 0,
             timeouts: 0,
+            rounds: 0,
+            counted: 0,
             requests: 0,
             silence: Silence::starting(now, config.request_timeout),
             done: false,
@@ -116,11 +122,21 @@ impl SourceFlow {
         None
     }
 
-    /// A packet leaves.
+    /// A packet leaves. Returns true if it is the first that is sent again because the destination waited in
+    /// vain: a packet may be missing merely because no token was spent on it yet.
     #[inline]
-    pub fn count(&mut self, packet: u32) {
+    pub fn count(&mut self, packet: u32) -> bool {
         self.sent += 1;
-        self.again += u64::from(!self.once.take(packet));
+        !self.once.take(packet) && self.count_again()
+    }
+
+    #[cold]
+    fn count_again(&mut self) -> bool {
+        self.again += 1;
+        let timed_out = self.rounds > self.counted;
+        self.counted = self.rounds;
+        self.timeouts += u32::from(timed_out);
+        timed_out
     }
 
     /// Its destination gives tokens for what it lacks, and has not got all.

@@ -28,7 +28,7 @@ fn ticks(
     let given = |tick: u64| {
         let now = Time(tick * T.0);
         flow.admit(config, now, pace).ok()?;
-        Some((tick, flow.give(now, pace)?.1))
+        Some((tick, flow.give(now, pace, pace.interval)?.1))
     };
     (from..to).filter_map(given).collect()
 }
@@ -88,4 +88,26 @@ fn free_tokens_of_a_longer_flow_do_not_fill_its_window() {
     let (mut flow, config, pace) = flow(100, FreeTokens::Every);
     let given = ticks(&mut flow, &config, &pace, 0, 20);
     assert_eq!(given, (0..8).map(|n| (n, 8 + n as u32)).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_slower_source_gets_tokens_at_its_own_pace_to_which_late_ones_add_up_and_waits_are_longer() {
+    let (mut flow, config, pace) = flow(100, FreeTokens::Short);
+    // Packets take the source 2.5 times as long.
+    flow.hear(Time(T.0 * 5 / 2), &config, Time::ZERO, &pace);
+    let mut given = Vec::new();
+    for tick in 0..20 {
+        let now = Time(tick * T.0);
+        let own = flow.pace(&config, &pace);
+        if flow.admit(&config, now, &own).is_ok() {
+            let (number, packet) = flow.give(now, &own, pace.interval).unwrap();
+            flow.take(packet, number);
+            given.push(tick);
+        }
+    }
+    assert_eq!(given, [0, 3, 5, 8, 10, 13, 15, 18]);
+    assert_eq!(flow.pace(&config, &pace).retoken, Time(pace.retoken.0 * 5 / 2));
+    // A faster source changes nothing.
+    flow.hear(Time(T.0 / 2), &config, Time::ZERO, &pace);
+    assert_eq!(flow.pace(&config, &pace), pace);
 }
