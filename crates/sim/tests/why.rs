@@ -266,6 +266,30 @@ fn the_link_whose_queue_dropped_packets_is_named() {
     assert!(accounts.iter().all(|one| late(one) != one.lost.is_empty()));
 }
 
+/// Tokens go before data: a token waits for the packet that is being sent, and never for those that the NIC
+/// sent before the clock of the destination gave it.
+#[test]
+fn a_token_waits_in_no_queue_before_it_is_made() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\nkind = \"phost\"\n[[workload]]\nkind = \"flows\"\nflows = [\n\
+                { src = 0, dst = 1, size = \"120KB\" }, { src = 2, dst = 1, size = \"100KB\" }, \
+                { src = 1, dst = 3, size = \"400KB\" }]\n";
+    let config = load(text, &[]).expect("a scenario").config().expect("a configuration");
+    let (accounts, findings) = accounts_with(config.clone(), |number| number == 0);
+    let link = link_from(&config, &findings, "host1", "s0");
+    let queued = accounts[0]
+        .intervals
+        .iter()
+        .filter(|part| part.link == Some(link) && part.cause == Cause::OthersQueue);
+    let waits: Vec<u64> = queued.map(|part| part.to.0 - part.from.0).collect();
+    assert!(waits.iter().all(|&wait| wait <= packet_time(&findings).0), "{waits:?}");
+    // The destination gives its tokens to the shorter flow first.
+    let receiver = of(&accounts[0], Cause::Receiver);
+    assert!(
+        receiver > Time::from_us(7) && receiver.0 > 5 * waits.iter().sum::<u64>(),
+        "{receiver} {waits:?}"
+    );
+}
+
 #[test]
 fn what_came_later_and_left_first_is_priority() {
     let low = flow(0, 3, 1000, Time::ZERO);

@@ -7,6 +7,7 @@ use super::tap::Taps;
 use crate::packet::{Packet, PacketId, PacketKind};
 use crate::transport::Numbering;
 use crate::units::Time;
+use rustc_hash::FxHashMap;
 
 /// A packet that crossed a link.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +16,8 @@ pub struct Passed {
     pub time: Time,
     pub until: Time,
     pub at: Time,
-    /// Data: the first of the numbers that it [carries](Numbering::carried). Pauses: the class. Others: [`Packet::seq`].
+    /// Data: the first of the numbers that it [carries](Numbering::carried). Pauses: the class. Others:
+    /// [`Packet::seq`].
     pub seq: u64,
     pub link: u32,
     pub id: PacketId,
@@ -58,6 +60,11 @@ pub struct Trace {
     pub passed: Vec<Passed>,
     /// Packets that links lost, and when they would have arrived.
     pub lost: Vec<(Time, PacketId)>,
+    /// Packets of hosts that waited in the queue of their NIC: link, when they left, and when they had been
+    /// made.
+    pub queued: Vec<(u32, Time, Time)>,
+    /// Those that wait there.
+    waiting: FxHashMap<PacketId, Time>,
     /// What is kept, in order of time; pauses always.
     windows: Vec<Window>,
     /// By [`Packet::profile`].
@@ -80,8 +87,14 @@ impl Trace {
         self.windows.get(over..begun).is_some_and(|all| all.iter().any(|window| window.has(link)))
     }
 
+    /// A host has made a packet, which goes into the queue of its NIC.
+    pub fn made(&mut self, id: PacketId, now: Time) {
+        self.waiting.insert(id, now);
+    }
+
     /// A packet leaves by a link, which it occupies until `until`, and arrives at `at`.
     pub fn note(&mut self, link: u32, packet: &Packet, id: PacketId, now: Time, until: Time, at: Time) {
+        let made = if self.waiting.is_empty() { None } else { self.waiting.remove(&id) };
         let pauses = matches!(packet.kind, PacketKind::Pause | PacketKind::Resume);
         let over = self.windows.last().is_none_or(|window| now > window.to);
         if over || (!pauses && !self.keeps(link, now, at)) {
@@ -90,6 +103,9 @@ impl Trace {
         if self.passed.len() >= LIMIT {
             self.overflows = true;
             return;
+        }
+        if let Some(made) = made.filter(|&made| made < now) {
+            self.queued.push((link, now, made));
         }
         let (seq, numbers) = match packet.kind {
             PacketKind::Data => {

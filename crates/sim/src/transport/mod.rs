@@ -151,6 +151,9 @@ impl HostContext<'_> {
         if self.net.passes_queues && self.net.may_pass(port, id) {
             return self.net.transmit(port, id, false);
         }
+        if let Some(trace) = &mut self.net.taps.trace {
+            trace.made(id, self.net.now);
+        }
         self.enqueue(port, id);
     }
 

@@ -19,6 +19,8 @@ pub struct Index {
     by_id: HashMap<u32, Vec<u32>>,
     /// Packets that were lost, and when they would have come.
     lost: HashSet<(Time, u32)>,
+    /// By link and the time at which a packet left its host: when it had been made, if it waited there.
+    made: HashMap<(u32, Time), Time>,
 }
 
 impl Index {
@@ -39,7 +41,10 @@ impl Index {
         by_link.values_mut().for_each(in_order);
         by_id.values_mut().for_each(in_order);
         pauses.values_mut().for_each(|all| all.sort());
-        Index { by_link, pauses, by_id, lost: findings.trace.lost.iter().copied().collect() }
+        let lost = findings.trace.lost.iter().copied().collect();
+        let queued = findings.trace.queued.iter();
+        let made = queued.map(|&(link, time, made)| ((link, time), made)).collect();
+        Index { by_link, pauses, by_id, lost, made }
     }
 }
 
@@ -143,8 +148,8 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
     Account { flow: *flow, intervals, path, lost }
 }
 
-/// Where packets of a flow, of `own`, were lost while it lasted: on links, and data in queues of switches, which
-/// came there, did not leave, and were sent again.
+/// Where packets of a flow, of `own`, were lost while it lasted: on links, and data in queues of switches,
+/// which came there, did not leave, and were sent again.
 fn lost(flow: &Traced, own: &[Passed], findings: &Findings, index: &Index) -> BTreeMap<Place, usize> {
     let (links, passed) = (&findings.links, &findings.trace.passed);
     let is_host = |node: u32| findings.host_node.binary_search(&node).is_ok();
@@ -296,7 +301,8 @@ impl Walk<'_> {
                 return Next::Left(packet);
             }
             let Some(hop) = self.hop_before(&packet) else {
-                // It came to this switch before the flow started, of which all of the time then has its cause.
+                // It came to this switch before the flow started, of which all of the time then has its
+                // cause.
                 self.wait(&packet, self.flow.start, None, Cause::Transport);
                 return Next::Over;
             };
@@ -416,17 +422,20 @@ impl Walk<'_> {
         (since, false)
     }
 
-    /// A packet left a host that is not the sender: the one that it answered.
+    /// A packet left a host that is not the sender: the one that it answered. It may have been made later
+    /// than that came (a clock, a timer), and waits for its link only from then on.
     fn elsewhere(&mut self, packet: Passed, baseline: Option<Cause>) -> Next {
         let node = self.ends(packet.link).0;
         // A packet may be sent back as its own answer, under its number.
         let turned = self.came_before(&packet).filter(|one| one.kind == PacketKind::Data);
-        let trigger = turned.or_else(|| self.arrival(node, packet.time, false));
+        let made = self.index.made.get(&(packet.link, packet.time)).copied().unwrap_or(packet.time);
+        let trigger = turned.or_else(|| self.arrival(node, made, false));
         let Some(trigger) = trigger else {
             self.take(Time::ZERO, Cause::Receiver, None, None);
             return Next::Over;
         };
-        self.wait(&packet, trigger.at, None, Cause::Receiver);
+        self.wait(&packet, made.max(trigger.at), None, Cause::Receiver);
+        self.take(trigger.at, Cause::Receiver, Some(packet.link), None);
         self.journey(trigger, baseline, self.path_is_open(baseline))
     }
 
@@ -458,9 +467,9 @@ impl Walk<'_> {
         }
     }
 
-    /// The flow's packet because of which the next one could not have left at `at`, whatever came then: its NIC
-    /// was sending it until then or longer, or, if it `paces`, pacing counts from it. Packets that are sent
-    /// again wait for what reported the loss.
+    /// The flow's packet because of which the next one could not have left at `at`, whatever came then: its
+    /// NIC was sending it until then or longer, or, if it `paces`, pacing counts from it. Packets that are
+    /// sent again wait for what reported the loss.
     fn still_sent(&self, link: u32, at: Time, paces: bool) -> Option<Passed> {
         let next = self.launches.partition_point(|one| one.time < at);
         if self.launches.get(next).is_some_and(|packet| self.is_again(packet)) {
