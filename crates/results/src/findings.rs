@@ -1,5 +1,5 @@
-//! What a run itself says against its results: much was sent again, the tail is that of timeouts, flows did
-//! not end, marks never came.
+//! What a run itself says against its results: much was sent again, or lost and not sent again, the tail is
+//! that of timeouts, flows did not end, marks never came.
 //!
 //! Each is one sentence among the warnings of summary.json. It names its cause as far as the counters tell
 //! it, and no further.
@@ -13,7 +13,7 @@ use weftline_sim::units::Time;
 use crate::names::Names;
 use crate::{ResultsError, flow_table, parquet_read};
 
-/// Retransmissions in more than this share of the data packets are worth a word.
+/// Retransmissions in more than this share of the data packets are worth a word, and losses without one.
 const MANY: f64 = 0.01;
 /// The tail is that of timeouts if at least this share of its flows waited for one, and flowlets are short if
 /// they move as often for each data packet.
@@ -27,6 +27,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
     let mut found = Vec::new();
     let of_ports = outcome.disciplines.iter().filter_map(|(_, _, counted)| counted.get("trimmed"));
     found.extend(sent_again(outcome, names, of_ports.sum()));
+    found.extend(not_sent_again(outcome, names));
     found.extend(short_flowlets(outcome.counters.get("flowlets_moved").unwrap_or(0), &all));
     if all.timeouts > 0 {
         found.extend(tail(&Times::read(dir)?));
@@ -58,29 +59,69 @@ pub(crate) fn total(groups: &[LossCounters]) -> LossCounters {
     all
 }
 
-fn share(losses: &LossCounters) -> f64 {
-    if losses.data_sent == 0 { 0.0 } else { losses.retransmitted as f64 / losses.data_sent as f64 }
+/// Share of a number of packets in the data packets that were sent.
+fn share(losses: &LossCounters, of: Of) -> f64 {
+    if losses.data_sent == 0 { 0.0 } else { of(losses) as f64 / losses.data_sent as f64 }
+}
+
+type Of = fn(&LossCounters) -> u64;
+
+/// All groups together if the share is large there, or the group with the largest share if it is; how it is
+/// named.
+fn many(outcome: &Outcome, names: &Names, of: Of) -> Option<(String, LossCounters)> {
+    let all = total(&outcome.losses);
+    if share(&all, of) > MANY {
+        return Some((String::new(), all));
+    }
+    let groups = outcome.losses.iter().enumerate();
+    let (group, worst) = groups.max_by(|a, b| share(a.1, of).total_cmp(&share(b.1, of)))?;
+    (share(worst, of) > MANY).then(|| (format!(" of group \"{}\"", names.group(group as u16)), *worst))
 }
 
 /// That much was sent again, in the run or in the group with the largest share, and why.
 fn sent_again(outcome: &Outcome, names: &Names, trimmed: u64) -> Option<String> {
-    let all = total(&outcome.losses);
-    let (of, losses) = if share(&all) > MANY {
-        (String::new(), all)
-    } else {
-        let groups = outcome.losses.iter().enumerate();
-        let (group, worst) = groups.max_by(|a, b| share(a.1).total_cmp(&share(b.1)))?;
-        (format!(" of group \"{}\"", names.group(group as u16)), *worst)
-    };
-    (share(&losses) > MANY).then(|| {
-        format!(
-            "{:.1} % of the data packets{of} were retransmitted ({} of {}): {}",
-            100.0 * share(&losses),
-            losses.retransmitted,
-            losses.data_sent,
-            cause(&losses, trimmed, names.transports.iter().any(|(transport, _)| transport == "mptcp"))
-        )
-    })
+    let retransmitted: Of = |losses| losses.retransmitted;
+    let (of, losses) = many(outcome, names, retransmitted)?;
+    Some(format!(
+        "{:.1} % of the data packets{of} were retransmitted ({} of {}): {}",
+        100.0 * share(&losses, retransmitted),
+        losses.retransmitted,
+        losses.data_sent,
+        cause(&losses, trimmed, names.transports.iter().any(|(transport, _)| transport == "mptcp"))
+    ))
+}
+
+/// That much was lost and had not been sent again by the end: some transports repeat nothing before the rest
+/// of a flow has been sent.
+fn not_sent_again(outcome: &Outcome, names: &Names) -> Option<String> {
+    let (of, losses) = many(outcome, names, missing)?;
+    let lost = losses.lost();
+    let causes = ways_of_loss(&losses).into_iter().rev();
+    let (packets, how) = causes.max_by_key(|(packets, _)| *packets)?;
+    Some(format!(
+        "{:.1} % of the data packets{of} were lost and had not been retransmitted when the run ended ({} of {}): mostly because packets \
+         {how} ({packets} of {lost} that were lost)",
+        100.0 * share(&losses, missing),
+        missing(&losses),
+        losses.data_sent,
+    ))
+}
+
+/// A lower bound of the packets that were lost and not sent again: where retransmissions were needed for
+/// another reason than a loss (go-back-N, trimmed packets), each of them counts as the repetition of a loss.
+fn missing(losses: &LossCounters) -> u64 {
+    let needed = losses.retransmitted.saturating_sub(losses.retransmitted_spurious);
+    losses.lost().saturating_sub(needed)
+}
+
+/// How many packets were lost, by how.
+fn ways_of_loss(losses: &LossCounters) -> [(u64, &'static str); 4] {
+    [
+        (losses.data_dropped, "were dropped in full or marking buffers"),
+        (losses.data_lost_on_dead_links, "were lost on links that went down"),
+        (losses.data_stranded, "had no route, or waited for a link that went down"),
+        (losses.data_lost_at_random, "were lost at random"),
+    ]
 }
 
 /// What most of the retransmissions go back to. Under go-back-N one lost or overtaken packet has many others
@@ -96,13 +137,8 @@ fn cause(losses: &LossCounters, trimmed: u64, reinjects: bool) -> String {
             losses.data_refused
         );
     }
-    let causes = [
-        (losses.retransmitted_spurious, ""),
-        (losses.data_dropped, "were dropped in full or marking buffers"),
-        (losses.data_lost_on_dead_links, "were lost on links that went down"),
-        (losses.data_stranded, "had no route, or waited for a link that went down"),
-        (losses.data_lost_at_random, "were lost at random"),
-    ];
+    let [dropped, on_dead_links, stranded, at_random] = ways_of_loss(losses);
+    let causes = [(losses.retransmitted_spurious, ""), dropped, on_dead_links, stranded, at_random];
     // Of equal ones the first.
     let Some(&(packets, how)) = causes.iter().rev().max_by_key(|(packets, _)| *packets) else {
         return String::new();

@@ -66,6 +66,32 @@ fn one_in_a_hundred_is_silent_and_more_is_not_in_the_run_or_in_one_group() {
 }
 
 #[test]
+fn losses_that_nothing_had_repeated_by_the_end_are_named() {
+    let names = Names { groups: vec!["web".into(), "bulk".into()], ..Names::default() };
+    let with = |groups: Vec<LossCounters>| {
+        let outcome = Outcome { losses: groups, ..Outcome::nothing(weftline_sim::measure::Ending::Done) };
+        not_sent_again(&outcome, &names)
+    };
+    let lost = |data_dropped, data_lost_at_random, retransmitted| LossCounters {
+        data_dropped,
+        data_lost_at_random,
+        ..losses(retransmitted)
+    };
+    assert_eq!(with(vec![lost(300, 0, 300)]), None, "all were repeated");
+    assert_eq!(with(vec![lost(300, 0, 290)]), None, "one in a hundred");
+    let found = with(vec![lost(300, 200, 10)]).unwrap();
+    assert!(
+        found.starts_with("49.0 % of the data packets were lost and had not been retransmitted when the run ended (490 of 1000)")
+            && found.ends_with("dropped in full or marking buffers (300 of 500 that were lost)"),
+        "{found}"
+    );
+    // A retransmission that brought nothing repairs no loss.
+    let spurious = LossCounters { retransmitted_spurious: 20, ..lost(20, 0, 20) };
+    let found = with(vec![LossCounters { data_sent: 9000, ..losses(0) }, spurious]).unwrap();
+    assert!(found.starts_with("2.0 % of the data packets of group \"bulk\" were lost"), "{found}");
+}
+
+#[test]
 fn timeouts_determine_the_tail_if_a_majority_of_the_slowest_flows_had_one() {
     let flows = |late: u32| (0..300).map(|i| (f64::from(i) * 1e3, u32::from(i >= 300 - late))).collect();
     assert_eq!(tail(&Times(flows(1))), None, "one of three");
