@@ -14,7 +14,7 @@ pub struct Share {
     pub dst: u32,
     pub group: String,
     pub start_ns: f64,
-    /// Payload delivered in order within the window.
+    /// Payload delivered within the window.
     pub bytes: f64,
     /// Until when its goodput was measured: the end of the run, or in folders of earlier builds the end of the last whole interval.
     pub until_ns: f64,

@@ -12,7 +12,7 @@ pub struct MeasureConfig {
     pub queue_histogram: Option<Sampled<PortSet>>,
     pub queue_series: Option<Sampled<PortSet>>,
     pub utilisation: Option<Sampled<PortSet>>,
-    /// Payload bytes delivered in order, by group.
+    /// Payload bytes delivered, by group: in order, or as they arrive with transports of messages.
     pub group_goodput: Option<Time>,
     /// The same for chosen flows.
     pub flow_goodput: Option<Sampled<Vec<u32>>>,

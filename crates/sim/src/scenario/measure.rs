@@ -9,6 +9,8 @@ use crate::parameters::{Source, Value, describe};
 use crate::units::Time;
 use std::ops::RangeInclusive;
 
+const GOODPUT: &str = "payload delivered to receivers, by group or by flow: transports that deliver messages count a byte when it first \
+                       arrives, the others in order";
 pub const GOODPUT_BY: &[(&str, &str)] =
     &[("group", "one series per group of flows"), ("flow", "one series per flow of `flows`")];
 
@@ -153,8 +155,7 @@ fn interval(table: &mut Section, default: Time) -> Time {
 
 fn goodput(section: &mut Section, measure: &mut MeasureConfig) {
     asked(section, "goodput", |table| {
-        let help = "payload delivered in order, by group or by flow";
-        if table.parameters().choice("by", "group", GOODPUT_BY, help) == "flow" {
+        if table.parameters().choice("by", "group", GOODPUT_BY, GOODPUT) == "flow" {
             measure.flow_goodput = sampled_flows(table);
         } else {
             measure.group_goodput = Some(interval(table, Time::from_us(10)));
@@ -224,7 +225,7 @@ pub fn declare(section: &mut Section) {
         section.absorb(key, table);
     }
     let mut table = section.child("goodput");
-    table.parameters().choice("by", "group", GOODPUT_BY, "payload delivered in order, by group or by flow");
+    table.parameters().choice("by", "group", GOODPUT_BY, GOODPUT);
     sampled_flows(&mut table);
     section.absorb("goodput", table);
     let mut table = section.child("controllers");

@@ -33,8 +33,9 @@ pub(super) const METRICS: &[Metric] = &[
         "goodput_bps",
         Unit::Rate,
         "goodput over time",
-        "Payload bytes delivered in order per time, in bit/s: no headers, no telemetry, no \
-         retransmissions.",
+        "Payload bytes delivered per time, in bit/s: no headers, no telemetry, no duplicates. \
+         Transports that deliver messages count a byte when it first arrives; the others count \
+         in order, bytes beyond a gap when the gap closes.",
     ),
     quantity(
         "utilisation",
