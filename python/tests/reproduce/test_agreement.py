@@ -1,5 +1,7 @@
 """Claims place by place, and on who wins and loses; rows and seconds of `reproduce`; figures of flows."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from weftline.cli.main import main
@@ -194,7 +196,8 @@ def test_a_law_shows_the_place_that_decides_and_names_those_that_are_open(second
     )
     # Jain's index of (2, 1) is 0.9; of (9, 3) 0.8.
     claim = CLAIM | {"kind": "law", "tolerance": {"from": 0.85, "to": 0.95 if word == "DIFFERS" else 1.5}}
-    verdict = agreement.check_law(claim, [drawn])
+    experiment = SimpleNamespace(variants=lambda figure, axis: list(places))
+    verdict = agreement.check_law(experiment, claim, [drawn])
     assert verdict.word == word and verdict.measured == pytest.approx(measured, abs=1e-3)
     reasons = [reason.text for reason in verdict.reasons]
     assert reasons == (["at 2 the interval reaches over the bound"] if word == "OPEN" else [])

@@ -220,11 +220,41 @@ def test_a_claim_gives_another_figure_the_axes_of_its_panel_that_this_one_has(tm
     ]
     experiment.claims, experiment.seeded = experiment.claims[:1], False
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claims, "_reasons", lambda claim, used: [])
+        patch.setattr(claims, "_reasons", lambda claim, used, **_: [])
         (verdict,) = runner.check_claims(experiment, [shown])
     assert verdict.measured == pytest.approx(2 / 3), "of plain over that of curves"
     with pytest.raises(InputError, match=re.escape('no panels of the axis "size": it has one panel')):
         load(tmp_path, claim("metric", 'than = { figure = "curves", panel = { size = "big" } }'))
+
+
+def test_two_lines_of_a_panel_with_the_same_settings_are_refused(engine, tmp_path):
+    (tmp_path / "s.toml").write_text(
+        '[topology]\nkind = "star"\n[[workload]]\nkind = "poisson"\nload = 0.5\nduration = "1ms"\n'
+    )
+    text = """title = "Mine"
+scenario = "s.toml"
+[[axis]]
+name = "load"
+variants = [
+  { name = "A", set = { "workload.0.load" = 0.2 } },
+  { name = "B", set = { "workload.0.load" = B } },
+]
+[[figure]]
+name = "one"
+title = "One"
+kind = "bars"
+lines = "load"
+metric = "fct_mean"
+"""
+    for load, is_refused in (("0.3", False), ("0.2", True)):
+        (tmp_path / "experiment.toml").write_text(text.replace("= B", f"= {load}"))
+        experiment = experiments.load(str(tmp_path))
+        size = runner.chosen_size(experiment)
+        if is_refused:
+            with pytest.raises(InputError, match='figure "one": "A" and "B" are the same runs'):
+                runner.plan_points(experiment, size, tmp_path / "out")
+        else:
+            assert len(runner.plan_points(experiment, size, tmp_path / "out")) == 2
 
 
 def test_seeds_that_the_user_chooses_are_those_of_every_figure(tmp_path):

@@ -27,7 +27,7 @@ def line(label, place="60", asked=(), **by_seed):
 
 @pytest.fixture(autouse=True)
 def runs_without_faults(monkeypatch):
-    monkeypatch.setattr(claims, "of_lines", lambda lines, name: [])
+    monkeypatch.setattr(claims, "of_lines", lambda lines, name, **_: [])
 
 
 SPEED = {"text": "fast", "line": "one", "metric": "convergence", "below": 3e6}
@@ -118,8 +118,11 @@ def seeds_of_place(runs, published=0.9, **more):
 class Ahead:
     """An experiment whose file says that group b has more than a."""
 
+    def __init__(self, *places):
+        self.places = places or ("1",)
+
     def variants(self, figure, axis):
-        return ["1"]
+        return list(self.places)
 
     def published_values(self, key):
         return [{"line": "FIFO", "place": "1", "groups": {"a": 20.0, "b": 30.0}}]
@@ -170,10 +173,12 @@ def test_a_place_without_a_number_opens_an_agreement_and_a_law():
     for found, word in ((runs, "PASS"), (runs + empty, "OPEN"), (runs[:1], "OPEN")):
         drawn = seeds_of_place(found, 0.8)
         drawn[0].figure.options["expected"] = "0.8"
-        assert agreement.check_law(law, drawn).word == word
-    assert agreement.check_law(law, drawn, seeded=False).word == "PASS"
+        assert agreement.check_law(Ahead("1"), law, drawn).word == word
+    assert agreement.check_law(Ahead("1"), law, drawn, seeded=False).word == "PASS"
+    fewer = agreement.check_law(Ahead("1", "2", "3"), law, drawn, seeded=False)
+    assert words(fewer)[::3] == ("OPEN", ["not run: 2, 3"]), "it says so of every place of the figure"
     drawn[0].lines.append(Line("FIFO", empty, place="2"))
-    whole = agreement.check_law(law, drawn, seeded=False)
+    whole = agreement.check_law(Ahead("1", "2"), law, drawn, seeded=False)
     assert (whole.word, [place["place"] for place in whole.places]) == ("OPEN", ["1", "2"])
 
 

@@ -10,7 +10,7 @@ import pytest
 from weftline import runs
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures import lines
+from weftline.measures import lines, steady
 from weftline.reproduce import checks, claims, experiments, panels, runner
 from weftline.toml_lines import Where
 
@@ -208,6 +208,29 @@ def test_a_curve_claim_is_the_geometric_mean_of_the_ratio(engine, scenario):
     p99 = [line.curve(20)[0]["p99"].value for line in found]
     assert verdict.measured == pytest.approx(p99[0] / p99[1]) and verdict.word == "PASS"
     assert claims.check(claim | {"below": 0.5}, found, [], seeded=False).word == "DIFFERS"
+
+
+def test_a_claim_on_runs_without_a_steady_state_is_open_unless_the_experiment_says_so(
+    engine, scenario, monkeypatch
+):
+    found = two_lines(engine, scenario)
+    monkeypatch.setattr(steady, "remark", lambda runs, *, warmup: steady.GROWING if warmup else "")
+    for claim in (CURVE, {**CURVE, "kind": "metric", "metric": "slowdown_p99"}):
+        growing = claims.check(claim, found, [], seeded=False)
+        assert (growing.word, [reason.kind for reason in growing.reasons]) == ("OPEN", ["steady"])
+        asked = claims.check(claim, found, [], seeded=False, steady=False)
+        assert (asked.word, claims.UNSTEADY in claims.table([asked]).text()) == ("PASS", True)
+        assert claims.as_json(asked)["unsteady"] and "unsteady" not in claims.as_json(growing)
+
+
+def test_runs_that_are_the_same_decide_no_bound_on_their_ratio(engine, scenario):
+    hpcc, _ = two_lines(engine, scenario)
+    found = [hpcc, lines.Line("dctcp", hpcc.runs)]
+    for claim in (CURVE, {**CURVE, "kind": "metric", "metric": "slowdown_p99"}):
+        verdict = claims.check(claim | {"below": 1.1}, found, [], seeded=False)
+        text = "hpcc and dctcp gave the same results under every seed: what differs has no effect"
+        assert (verdict.word, [reason.text for reason in verdict.reasons]) == ("OPEN", [text])
+        assert claims.check(claim | {"above": 0.9, "below": 1.1}, found, [], seeded=False).word == "PASS"
 
 
 def test_a_curve_claim_computes_the_published_number_from_the_published_curves(engine, scenario):

@@ -24,8 +24,9 @@ A claim with `kind = "law"` on a figure with `expected` (see `weftline.reproduce
 the found number of `line` over the expected one, seed by seed, is within `tolerance = { relative = 0.1 }`
 of 1 or between those of `{ from = 0.5, to = 1.1 }`, or differs from it by at most `{ absolute = 1.0 }`, or
 is at most `{ at_most = 0 }` above it.
-PASS needs the whole 95 % interval at every place, DIFFERS an interval wholly outside at one; else it is
-OPEN, as where a seed has no number at a place, or fewer than three have it.
+PASS needs the whole 95 % interval at every place of the figure, DIFFERS an interval wholly outside at one;
+else it is OPEN, as where a place was not run (at a small size, or under --only), a seed has no number at one,
+or fewer than three have it.
 """
 
 from __future__ import annotations
@@ -82,11 +83,17 @@ class Place:
 
 
 def check(
-    experiment: Experiment, claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True
+    experiment: Experiment,
+    claim: dict[str, Any],
+    panels: Sequence[Panel],
+    *,
+    seeded: bool = True,
+    steady: bool = True,
 ) -> Verdict | None:
     """Check a claim of either kind; None where nothing of it was run.
 
-    `seeded`: whether a seed can change what the places come to.
+    `seeded`: whether a seed can change what the places come to. `steady`: whether runs have to come to a
+    steady state.
     """
     found = _order(experiment, claim, panels) if claim["kind"] == "order" else _within(claim, panels)
     columns, places = found
@@ -104,7 +111,7 @@ def check(
     ran = _seconds(claim, panels)
     short = ran < seconds
     seeds = min(place.seeds for place in places)
-    reasons = [*(numbers.few_seeds(seeds) if seeded else []), *_reasons(claim, panels)]
+    reasons = [*(numbers.few_seeds(seeds) if seeded else []), *_reasons(claim, panels, steady=steady)]
     reasons += [reason for place in places for reason in place.lacking]
     missing = _not_run(experiment, claim, panels)
     decided = _decided(claim["outside"], len(outside), len(undecided) + len(missing))
@@ -128,6 +135,7 @@ def check(
         seeds=seeds,
         asked=max(place.asked for place in places),
         unseeded=not seeded,
+        unsteady=not steady,
         bounds={"at_most": claim["outside"]},
         counts=claim["kind"],
         write=_counted(total, outside, undecided),
@@ -173,13 +181,13 @@ def _figures(claim: dict[str, Any]) -> list[str]:
     return [bound["figure"] for bound in claim.get("within", [])] or [claim["figure"]]
 
 
-def _reasons(claim: dict[str, Any], panels: Sequence[Panel]) -> list[evidence.Reason]:
-    """Reasons against a verdict in the runs that the claim looks at: those that did not end."""
+def _reasons(claim: dict[str, Any], panels: Sequence[Panel], *, steady: bool) -> list[evidence.Reason]:
+    """Reasons against a verdict in the runs that the claim looks at, such as those that did not end."""
     found = []
     for figure in _figures(claim):
         panel, lines = _lines(panels, figure, claim["line"])
         name = panel.figure.options.get("metric", "") if panel and claim["kind"] != "order" else ""
-        found += claims.of_lines(list(lines.values()), name)
+        found += claims.of_lines(list(lines.values()), name, steady=steady)
     return list(dict.fromkeys(found))
 
 
@@ -357,10 +365,18 @@ class _LawPlace:
         return numbers.mean(self.deviations)
 
 
-def check_law(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = True) -> Verdict | None:
+def check_law(
+    experiment: Experiment,
+    claim: dict[str, Any],
+    panels: Sequence[Panel],
+    *,
+    seeded: bool = True,
+    steady: bool = True,
+) -> Verdict | None:
     """Check a claim of kind "law"; None where nothing of it was run.
 
-    `seeded`: whether a seed can change what the places come to.
+    `seeded`: whether a seed can change what the places come to. `steady`: whether runs have to come to a
+    steady state.
     """
     panel, by_place = _lines(panels, claim["figure"], claim["line"])
     over = panel.figure.options.get("over") if panel else None
@@ -377,13 +393,19 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = 
         known, key=lambda one: (weight[one[0]], allowed.beyond(one[1].value)), default=(None, None)
     )
     seeds = min(numbers.known(place.deviations) for place in places)
-    reasons = [*(numbers.few_seeds(seeds) if seeded else []), *claims.of_lines(list(by_place.values()), name)]
+    reasons = [
+        *(numbers.few_seeds(seeds) if seeded else []),
+        *claims.of_lines(list(by_place.values()), name, steady=steady),
+    ]
     reasons += [reason for place in places for reason in numbers.without(place.deviations, place.name)]
     wrong = any(place.holds is False for place in places)
     decided = False if wrong else None if any(place.holds is None for place in places) else True
     if not wrong:
         unclear = [p.name for p in places if p.holds is None and not numbers.without(p.deviations)]
         reasons += _unclear(unclear)
+        shown = experiment.variants(panel.figure, panel.figure.along)
+        missing = [place for place in shown if place not in by_place]
+        reasons += [evidence.Reason("places", f"not run: {', '.join(missing)}")] if missing else []
     relative = trend_base(panel.figure, claim["line"], "") is not None
     text = quantities.digits if relative else metric(name).text
     write = quantities.digits if allowed.is_ratio else text
@@ -402,6 +424,7 @@ def check_law(claim: dict[str, Any], panels: Sequence[Panel], *, seeded: bool = 
         seeds=seeds,
         asked=max(len(place.deviations) for place in places),
         unseeded=not seeded,
+        unsteady=not steady,
         counts="agreement",
         signed=not allowed.is_ratio,
     )

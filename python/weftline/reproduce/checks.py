@@ -74,7 +74,7 @@ _KEYS: dict[str, dict[str, str]] = {
         "list of tables": "axis figure claim",
         "list of texts": "duration_keys",
         "whole number": "repeats",
-        "true or false": "seeded",
+        "true or false": "seeded steady",
     },
     "size": {
         "text": "says duration",

@@ -17,9 +17,13 @@ load, or of another figure, as one of flows of other sizes.
 claim states as `published`, else it is computed in the same way from the published curves or points, if any.
 
 A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, a seed
-without the number, fewer than three seeds that have it: each makes a claim OPEN, with the reason below the
-table (`weftline.measures.evidence`). Too few are those of which fewer than two lie beyond the percentile in a
-run; a claim on curves averages over bins, so the flows of all bins within its sizes count together.
+without the number, fewer than three seeds that have it, flows under way that were still growing
+(`weftline.measures.steady`): each makes a claim OPEN, with the reason below the table
+(`weftline.measures.evidence`). No steady state is asked of an experiment with `steady = false`, whose paper
+measured so, and the table says so. Two lines that are the same run make a bound on their ratio OPEN, unless
+two bounds say that they are alike. Too few are those of which fewer than two lie beyond the percentile in a
+run, or with several seeds fewer than twenty; a claim on curves averages over bins, so the flows of all bins
+within its sizes count together. A bound that lies within the bins of a percentile of queues is OPEN too.
 
 Over several seeds a number is the mean of the seeds' own numbers, with Student's 95 % interval; of a ratio
 both are those of the ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or
@@ -42,7 +46,7 @@ from functools import partial
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence
+from weftline.measures import evidence, pooling
 from weftline.measures.lines import Line, at_share
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.measures.pooling import seed_of
@@ -84,6 +88,8 @@ class Verdict:
     """The number of each of these, where there are several; None of one without."""
     unseeded: bool = False
     """Whether no seed changes it."""
+    unsteady: bool = False
+    """Whether no steady state was asked for."""
     bounds: Mapping[str, float] = field(default_factory=dict)
     """`above`, `below`, `at_most`, those that there are."""
     ratio: bool = False
@@ -127,11 +133,12 @@ def check(
     *,
     than: tuple[Sequence[Line], Sequence[dict[str, Any]]] | None = None,
     seeded: bool = True,
+    steady: bool = True,
 ) -> Verdict:
     """Check one claim against the lines of its panel and the published values of the same number.
 
     `than`: lines and published values of the panel that the claim compares with, if it does (`than_panel`).
-    `seeded`: whether a seed can change the number.
+    `seeded`: whether a seed can change the number. `steady`: whether runs have to come to a steady state.
     """
     sides = [_Side(claim, lines, published)]
     if than is not None:
@@ -145,8 +152,14 @@ def check(
     mean = numbers.mean(found)
     used = [(side.claim, used_lines(side.claim, side.lines)) for side in sides]
     against = dict.fromkeys(
-        reason for of, lines in used for reason in _reasons(of, [line for line in lines if line.runs])
+        reason
+        for of, lines in used
+        for reason in _reasons(of, [line for line in lines if line.runs], steady=steady)
     )
+    if len(sides) == 1 and mean:
+        against |= dict.fromkeys(_within_bin(claim, sides[0].by_edge()))
+    if len(sides) == 1:
+        against |= dict.fromkeys(_same_runs(sides[0], found))
     return verdict(
         claim,
         mean.value if mean else None,
@@ -158,6 +171,7 @@ def check(
         asked=len(found),
         by_seed=tuple(number.value for number in found.values()) if len(found) > 1 else (),
         unseeded=not seeded,
+        unsteady=not steady,
     )
 
 
@@ -204,6 +218,17 @@ class _Side:
         fitting = [one for one in self.lines if one.label == label and place in (None, one.place)]
         return fitting[-1] if fitting else None
 
+    def by_edge(self) -> list[dict[int, numbers.Number]]:
+        """Return the lowest and the highest number of each seed by edges of bins; nothing: it is exact."""
+        if self.claim.get("kind") == "curve" or not (width := metric(self.claim["metric"]).bin_width):
+            return []
+        used = [line for one in self.needed if (line := self.line(*one))]
+        lower = [numbers.of_line(line, self.claim["metric"]) for line in used]
+        upper = [numbers.combined([side], lambda values: values[0] + width) for side in lower]
+        if len(used) == 1:
+            return [lower[0], upper[0]]
+        return [numbers.ratio(lower[0], upper[1]), numbers.ratio(upper[0], lower[1])]
+
     def by_seed(self) -> dict[int, numbers.Number]:
         """Return the number of each seed."""
         used = [line for one in self.needed if (line := self.line(*one))]
@@ -248,11 +273,37 @@ def used_lines(claim: dict[str, Any], lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.label in labels and (not places or line.place in places)]
 
 
-def _reasons(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:
-    """Return the reasons against a verdict in the runs of a number, except for how many and how steady."""
+def _reasons(claim: dict[str, Any], used: Sequence[Line], *, steady: bool) -> list[evidence.Reason]:
+    """Return the reasons against a verdict in the runs of a number, except for how many there are."""
     if claim.get("kind") != "curve":
-        return of_lines(used, claim.get("metric", ""))
-    return [*of_lines(used, "slowdown_mean"), *_few_flows(claim, used)]
+        return of_lines(used, claim.get("metric", ""), steady=steady)
+    return [*of_lines(used, "slowdown_mean", steady=steady), *_few_flows(claim, used)]
+
+
+def _within_bin(claim: dict[str, Any], edges: Sequence[numbers.BySeed]) -> list[evidence.Reason]:
+    """Return the reason that bins give: a bound lies within what the number can be between their edges."""
+    means = [numbers.mean(edge) for edge in edges]
+    known = [mean for mean in means if mean is not None]
+    if len(known) < 2 or _on_one_side(claim, (known[0].low, known[1].high)):
+        return []
+    return [evidence.Reason("bin", "the number is known up to a bin, in which a bound lies")]
+
+
+def _same_runs(side: _Side, ratios: numbers.BySeed) -> list[evidence.Reason]:
+    """Return the reason that a ratio of runs that are the same gives: what differs has no effect.
+
+    Not where two bounds say that the two are alike.
+    """
+    if "above" in side.claim and {"below", "at_most"} & side.claim.keys():
+        return []
+    used = [line for one in side.needed if (line := side.line(*one))]
+    if len(used) < 2 or any(number.value != 1.0 for number in ratios.values()):
+        return []
+    mine, *others = used
+    same = [line for line in others if pooling.are_same_bits(mine.runs, line.runs)]
+    names = [" at ".join(filter(None, (line.label, line.place))) for line in (mine, *same)]
+    text = f"{' and '.join(names)} gave the same results under every seed: what differs has no effect"
+    return [evidence.Reason("same runs", text)] if same else []
 
 
 def _few_flows(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:
@@ -264,15 +315,23 @@ def _few_flows(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Rea
         for line in lines
         for rows in [line.slowdown(line.runs[0], bins=min(one.bins for one in lines))["bins"]]
     ]
-    return evidence.few_flows(f"slowdown_{_percentile(claim)}", min(counts)) if counts else []
+    name, several = f"slowdown_{_percentile(claim)}", any(len(line.runs) > 1 for line in used)
+    if not counts:
+        return []
+    short = evidence.short_runs(name, min(counts)) if several else []
+    return evidence.few_flows(name, min(counts)) or short
 
 
-def of_lines(lines: Sequence[Line], name: str) -> list[evidence.Reason]:
-    """Return the reasons against a verdict on a metric in the runs of lines, except for their number."""
+def of_lines(lines: Sequence[Line], name: str, *, steady: bool = True) -> list[evidence.Reason]:
+    """Return the reasons against a verdict on a metric in the runs of lines, except for their number.
+
+    `steady`: whether the runs have to come to a steady state.
+    """
+    remark = None if steady else ""
     found = []
     for line in lines:
         flows = Flows(min_size=line.sizes[0], max_size=line.sizes[1], group=line.group)
-        found += evidence.against(line.runs, name, flows=flows, remark="") if line.runs else []
+        found += evidence.against(line.runs, name, flows=flows, remark=remark) if line.runs else []
     return list(dict.fromkeys(reason for reason in found if reason.kind != "seeds"))
 
 
@@ -288,6 +347,7 @@ def verdict(
     asked: int = 1,
     by_seed: tuple[float | None, ...] = (),
     unseeded: bool = False,
+    unsteady: bool = False,
 ) -> Verdict:
     """Return what a number, None where there is none, says about a claim.
 
@@ -322,6 +382,7 @@ def verdict(
         asked=asked,
         by_seed=by_seed,
         unseeded=unseeded,
+        unsteady=unsteady,
         bounds=bounds,
         ratio=is_ratio(claim),
         signed=signed,
@@ -338,14 +399,18 @@ def table(found: Sequence[Verdict]) -> Table:
     columns = ["claim", "", "measured", "expected", "published"]
     if all(v.published is None for v in found):
         rows, columns = [row[:-1] for row in rows], columns[:-1]
-    return Table(columns, rows, left=2, note=notes.text())
+    note = "\n".join(filter(None, [notes.text(), UNSTEADY if any(v.unsteady for v in found) else ""]))
+    return Table(columns, rows, left=2, note=note)
+
+
+UNSTEADY = "No steady state was asked for: the source measured without one (steady = false)."
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
     """Return a verdict for programs."""
     names = ("text", "measured", "interval", "published", "bound", "holds", "decided", "seeds", "asked")
     found = {name: getattr(verdict, name) for name in names} | {"said": verdict.measured_text}
-    more = ("by_seed", "unseeded", "bounds", "ratio", "counts", "signed")
+    more = ("by_seed", "unseeded", "unsteady", "bounds", "ratio", "counts", "signed")
     found |= {name: value for name in more if (value := getattr(verdict, name))}
     found |= {"reasons": [asdict(reason) for reason in verdict.reasons]} if verdict.reasons else {}
     return found | ({"places": verdict.places} if verdict.places else {})

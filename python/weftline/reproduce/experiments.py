@@ -10,6 +10,8 @@
                             seeds, the first of which is run before the others of any experiment; says; and
                             set = { settings on top of those of [full] }
     seeded                  false: no seed changes a result (default true), so one seed decides its claims
+    steady                  false: the source measured without a steady state, as under an overload or in
+                            short runs (default true), so claims do not ask for one
     duration_keys           the keys that --duration sets
     [hosts]                 number of hosts = { settings }: what --hosts can choose
     [[axis]]                name, variants = [{ name, set = { path = value }, and what few need:
@@ -119,6 +121,8 @@ class Experiment:
     repeats: int
     seeded: bool = True
     """Whether a seed can change a result."""
+    steady: bool = True
+    """Whether claims ask for runs that came to a steady state."""
     published_part: Published | None = None
 
     @property
@@ -336,6 +340,7 @@ def _read(name: str, folder: Path, data: dict[str, Any], where: Where) -> Experi
         claims=data["claim"],
         repeats=data.get("repeats", 3),
         seeded=data.get("seeded", True),
+        steady=data.get("steady", True),
         published_part=_published(data),
     )
 

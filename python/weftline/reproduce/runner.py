@@ -327,7 +327,27 @@ def plan_points(
                     raise InputError(f"{at}: {str(error).removeprefix('--set ')}") from None
                 plan.append((figure, choice, label, points))
     groups.check(experiment, plan)
+    if not only and part is None:
+        _refuse_equal_lines(experiment, plan)
     return plan
+
+
+def _refuse_equal_lines(experiment: Experiment, plan: Plan) -> None:
+    """Refuse a panel of which two lines have the same runs at all places."""
+    path = experiment.folder / "experiment.toml"
+    keys: dict[tuple[str, Choice], dict[str, list[tuple[str, str]]]] = {}
+    for figure, choice, label, points in plan:
+        of = keys.setdefault((figure.name, choice), {}).setdefault(label, [])
+        of += [(point.place, point.key) for point in points]
+    for (name, _), of_lines in keys.items():
+        first: dict[tuple[tuple[str, str], ...], str] = {}
+        for label, found in of_lines.items():
+            other = first.setdefault(tuple(sorted(found)), label)
+            if other != label:
+                raise InputError(
+                    f'{path}: figure "{name}": "{other}" and "{label}" are the same runs: their settings do '
+                    "not differ"
+                )
 
 
 def run_points(
@@ -397,15 +417,16 @@ def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list
 def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> list[claims.Verdict]:
     """Check every claim whose panel was run."""
     verdicts = []
+    asked = {"seeded": experiment.seeded, "steady": experiment.steady}
     for claim in experiment.claims:
         wanted = claim.get("panel", {})
         fitting = [p for found in panels for p in found if is_of(wanted, p.choice)]
         if claim.get("kind") in ("agreement", "order"):
-            verdict = agreement.check(experiment, claim, fitting, seeded=experiment.seeded)
+            verdict = agreement.check(experiment, claim, fitting, **asked)
             verdicts += [verdict] if verdict else []
             continue
         if claim.get("kind") == "law":
-            verdict = agreement.check_law(claim, fitting, seeded=experiment.seeded)
+            verdict = agreement.check_law(experiment, claim, fitting, **asked)
             verdicts += [verdict] if verdict else []
             continue
         own = _panel_of_claim(claim, wanted, panels)
@@ -418,7 +439,7 @@ def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> l
             if other is not None:
                 than = (other.asked_lines, published_for({**claim, **claim["than"]}, other))
             mine = published_for(claim, own)
-            verdicts.append(claims.check(claim, own.asked_lines, mine, than=than, seeded=experiment.seeded))
+            verdicts.append(claims.check(claim, own.asked_lines, mine, than=than, **asked))
     return verdicts
 
 
