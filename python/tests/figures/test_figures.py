@@ -106,6 +106,23 @@ def test_a_figure_for_a_paper_is_as_wide_as_its_column(name, width, points, run)
     assert 0.8 * points < drawn < 1.1 * points, drawn
 
 
+@pytest.mark.parametrize("bins", ["equal-count", "decades"])
+def test_percentiles_of_too_few_flows_are_left_out_of_curves_and_their_tables(bins, tmp_path):
+    """380 flows are ten bins of 38: a p95 needs 40 flows, a p99 200."""
+    traffic = [{"src": n % 4, "dst": 4, "size": "1KB", "start": f"{n}us"} for n in range(380)]
+    if bins == "equal-count":
+        traffic = [flow | {"size": f"{1000 + n}B"} for n, flow in enumerate(traffic)]
+    else:
+        traffic = [flow | {"size": "1KB" if n < 150 else "50KB"} for n, flow in enumerate(traffic)]
+    scenario = {"topology": {"kind": "star", "hosts": 5}, "workload": [{"kind": "flows", "flows": traffic}]}
+    figure = weftline.run(scenario, out=tmp_path / "r").plot.fct_slowdown(bins=bins)
+    expected = {"p50"} if bins == "equal-count" else {"p50", "p95", "p99"}
+    assert {row["panel"] for row in values(figure)} == expected
+    few = "p99 of bins with fewer than 200" if bins == "equal-count" else "p99 of sizes with fewer than 200"
+    assert few in figure.caption
+    assert figure.tables[0].rows[0][3] == "–" and figure.tables[0].rows[0][1] != "–"
+
+
 def test_wrong_names_get_the_nearest(run, tmp_path):
     with pytest.raises(InputError, match='did you mean "column"'):
         run.plot.cdf().save(tmp_path / "f.svg", width="colum")
@@ -342,7 +359,7 @@ def test_queues_of_several_seeds_are_pooled_and_their_percentiles_averaged(seeds
     assert queue_cdf(line)[0] == (1000, shorter / sum(samples))
     assert queue_cdf(line)[-1][1] == 1
     (table,) = panels.tables_of([panel_of("queue-cdf", seeds)])
-    assert table.rows[0][3] == line.metric_text("queue_p99") and "±" in table.rows[0][3]
+    assert table.rows[0][3] == line.metric_text("queue_p99") and "[" in table.rows[0][3]
     assert "means over the seeds" in table.note
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from weftline import quantities
 from weftline.figures.marks import HEIGHT, WIDTH, log_axis, panels, rows_of, time_unit, unit_of_lines
-from weftline.figures.specs import Figure
-from weftline.measures import over_seeds
-from weftline.measures.lines import PERCENTILES, Line
+from weftline.figures.specs import Figure, left_out_text, panels_with_points
+from weftline.measures import over_seeds, separations, slowdown_table
+from weftline.measures.lines import PERCENTILES, Line, Mean
 from weftline.terminal import Table
 
 AXES = {
@@ -25,7 +25,7 @@ def slowdown_by_decade(title: str, lines: Sequence[Line], *, caption: str = "") 
 
     The whole interval over the seeds is drawn where there are several.
     """
-    tables = {line.label: line.by_decade() for line in lines}
+    tables = {line.label: _supported(line) for line in lines}
     decades = sorted({decade for table in tables.values() for decade in table})
     names = {decade: f"≤ {quantities.bytes_text(10**decade)}" for decade in decades}
     points = [
@@ -45,9 +45,21 @@ def slowdown_by_decade(title: str, lines: Sequence[Line], *, caption: str = "") 
     labels = [line.label for line in lines]
     x |= {"sort": list(names.values()), "axis": {"labelAngle": -35}}
     bars = any("low" in row for row in rows)
-    units = panels(rows, PERCENTILES, lambda y: unit_of_lines(labels, x, y, bars=bars), y)
+    shown = panels_with_points(rows, PERCENTILES)
+    units = panels(rows, shown, lambda y: unit_of_lines(labels, x, y, bars=bars), y)
     spec = rows_of(rows) | {"hconcat": units}
-    return Figure(title=title, spec=spec, caption=caption, tables=[_decade_table(lines, tables, decades)])
+    lacking = [p for p in PERCENTILES if any(row[p] is None for of in tables.values() for row in of.values())]
+    note = f"{caption} {left_out_text(lacking, 'sizes')}".strip()
+    return Figure(title=title, spec=spec, caption=note, tables=[_decade_table(lines, tables, decades)])
+
+
+def _supported(line: Line) -> dict[int, dict[str, Mean | None]]:
+    """Return percentiles by power of ten of the size, without those of which a run has too few flows."""
+    found = {}
+    for decade, row in line.by_decade().items():
+        count = separations.fewest([line], decade)
+        found[decade] = {p: mean if slowdown_table.enough(p, count) else None for p, mean in row.items()}
+    return found
 
 
 def _decade_table(lines: Sequence[Line], tables: dict[str, Any], decades: Sequence[int]) -> Table:

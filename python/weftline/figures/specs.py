@@ -23,7 +23,7 @@ from weftline.figures.marks import (
     time_unit,
     with_markers,
 )
-from weftline.measures import over_seeds
+from weftline.measures import evidence, over_seeds, slowdown_table
 from weftline.measures import over_time as series_of
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
 from weftline.measures.metrics import metric
@@ -96,10 +96,11 @@ def slowdown(
     """Return FCT slowdown by flow size: equal-count bins, log scale, one panel a percentile.
 
     A bin is drawn at the share of flows up to its largest size; the axis names that size. With `over`, the
-    label of a line, each line is drawn as its ratio to that one, bin by bin.
+    label of a line, each line is drawn as its ratio to that one, bin by bin. A percentile of too few flows is
+    left out.
     """
     bins = min((line.bins for line in lines), default=10)
-    curves = {line.label: line.curve(bins) for line in lines}
+    curves = {line.label: _supported(line, line.curve(bins)) for line in lines}
     units = curves.get(over) or [{}] * bins
     rows = [
         _row(line.label, 100 * point["share"], value, panel=p, size=point["size_bytes"])
@@ -107,7 +108,7 @@ def slowdown(
         for line in lines
         for point, unit in zip(curves[line.label], units, strict=False)
         for p in percentiles
-        if (value := _relative(point[p], unit.get(p))) is not None
+        if not (over and unit.get(p) is None) and (value := _relative(point[p], unit.get(p))) is not None
     ]
     rows += [
         _row(curve.label, 100 * share, value, panel=curve.percentile, published=True)
@@ -135,14 +136,37 @@ def slowdown(
     def draw(y: dict[str, Any]) -> dict[str, Any]:
         return with_markers({"encoding": encoding, "layer": layers_of(x, y, bool(published), bars=bars)})
 
-    units = panels(rows, list(percentiles), draw, y)
+    units = panels(rows, panels_with_points(rows, percentiles), draw, y)
     spec = base | {"hconcat": units}
-    note = caption
+    lacking = [p for p in percentiles if any(point[p] is None for of in curves.values() for point in of)]
+    note = f"{caption} {left_out_text(lacking, 'bins')}".strip()
     if bars:
         note = f"{note} Bars are 95 % intervals over the seeds.".strip()
     if published:
         note = f"{note} Lines are measured here, hollow markers are published.".strip()
     return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
+
+
+def _supported(line: Line, points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the points of a curve without the percentiles of which a bin has too few flows of a run."""
+    flows = sum(line.slowdown(run, bins=1)["overall"]["count"] for run in line.runs)
+    found, before = [], 0.0
+    for point in points:
+        count = round((point["share"] - before) * flows / len(line.runs))
+        before = point["share"]
+        found.append(point | {p: None for p in PERCENTILES if not slowdown_table.enough(p, count)})
+    return found
+
+
+def panels_with_points(rows: Sequence[dict[str, Any]], percentiles: Sequence[str]) -> list[str]:
+    """Return the percentiles of which something is drawn; the first one if nothing is."""
+    return [p for p in percentiles if any(row["panel"] == p for row in rows)] or list(percentiles[:1])
+
+
+def left_out_text(percentiles: Sequence[str], of: str) -> str:
+    """Return the sentence on percentiles that are left out; "" if none is."""
+    needed = [f"{p} of {of} with fewer than {evidence.needed(f'slowdown_{p}')}" for p in percentiles]
+    return f"Left out: {', '.join(needed)} flows in a run." if needed else ""
 
 
 def _interval(mean: Mean | None, scale: float = 1.0) -> dict[str, Any]:
