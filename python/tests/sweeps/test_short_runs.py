@@ -6,7 +6,7 @@ import pytest
 
 import weftline
 from weftline import _native
-from weftline.measures import evidence, flow_rows
+from weftline.measures import evidence, flow_rows, steady
 from weftline.measures.flow_rows import Flows
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
@@ -50,14 +50,31 @@ def test_the_percentile_of_all_runs_together_is_that_of_all_their_flows_that_cou
         for row in flow_rows.chosen(run, flows)
     ]
     for percentile in (50, 95, 99):
-        found = evidence.pooled_percentile(f"slowdown_p{percentile}", runs, each)
+        found = evidence.pooled_percentile(f"slowdown_p{percentile}", runs, each, 300)
         assert found == flow_rows.number(values, f"p{percentile}")
-    assert evidence.pooled_percentile("slowdown_p99 of nobody", runs, each) is None
-    assert evidence.pooled_percentile("slowdown_mean", runs, each) is None
-    assert evidence.pooled_percentile("slowdown_p99", runs[:1], [Flows()]) is None
+    assert evidence.pooled_percentile("slowdown_p99 of nobody", runs, each, 300) is None
+    assert evidence.pooled_percentile("slowdown_mean", runs, each, 300) is None
+    assert evidence.pooled_percentile("slowdown_p99", runs[:1], [Flows()], 300) is None
+    assert evidence.pooled_percentile("slowdown_p99", runs, each, 100_000) is None, "long enough"
 
 
 def test_a_comparison_names_the_percentiles_that_have_no_interval_to_rely_on(swept):
     with pytest.warns(weftline.WeftlineWarning):
         compared = weftline.compare(swept.path)
     assert any("slowdown, p99" in text and "needs 2,000" in text for text in compared.warnings)
+
+
+def test_a_run_that_is_short_for_its_long_flows_is_not_steady_and_a_long_one_is(tmp_path):
+    """In 3 ms at 10 Gb/s no flow of 10 MB ends: the median slowdown is 1.48 in the long run, not 1.1."""
+    long_tail = {"kind": "poisson", "sizes": "fb-hadoop", "load": 0.4}
+    kept = {"kind": "bulk", "size": "20MB", "group": "kept"}
+    named = {}
+    for duration, also in (("3ms", []), ("30ms", []), ("30ms", [kept])):
+        result = weftline.sweep(
+            STAR | {"workload": [long_tail | {"duration": duration}, *also]},
+            seeds=5,
+            report={"metrics": ["slowdown_p50"], "warmup": "20%", "group": "poisson"},
+            out=tmp_path / f"{duration}{len(also)}",
+        )
+        named[duration, len(also)] = result.remark(result.cells[0])
+    assert named == {("3ms", 0): steady.TOO_SHORT, ("30ms", 0): "", ("30ms", 1): ""}

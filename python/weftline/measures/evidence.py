@@ -410,7 +410,7 @@ def _not_pooled(
     return [Reason("pooled", text)]
 
 
-def pooled_percentile(name: str, runs: Sequence[Run], flows: Sequence[Flows]) -> float | None:
+def pooled_percentile(name: str, runs: Sequence[Run], flows: Sequence[Flows], counted: int) -> float | None:
     """Return a percentile of the flows of all runs together; None where it is not looked up.
 
     It is not for a metric that is not a percentile of flows or requests, and not where at least `MOST_BEYOND`
@@ -420,14 +420,14 @@ def pooled_percentile(name: str, runs: Sequence[Run], flows: Sequence[Flows]) ->
     ----------
     flows : sequence of Flows
         Those that count in each run.
+    counted : int
+        How many of them finished in the run with the fewest.
     """
     base, of = split(name)
     match = re.fullmatch(r"(slowdown|fct|request)_p(\d\d)", base)
-    if match is None or len(runs) < 2:
+    if match is None or len(runs) < 2 or counted >= needed(name, MOST_BEYOND):
         return None
     flows = [replace(one, group=of or one.group) for one in flows]
-    if min(count(run, name, one) for run, one in zip(runs, flows, strict=True)) >= needed(name, MOST_BEYOND):
-        return None
     if match[1] == "request":
         times = [t for run, one in zip(runs, flows, strict=True) for t in readings.request_times(run, one)]
         return flow_rows.number(times, f"p{match[2]}")

@@ -80,11 +80,12 @@ class FlowChoice:
             return ""
         return evidence.undecided_text(name, runs, [self.of_run(run, name) for run in runs])
 
-    def pooled(self, runs: Sequence[Run], name: str) -> float | None:
-        """Return `evidence.pooled_percentile` of the flows that count."""
-        if not evidence.needed(name):
+    def pooled(self, runs: Sequence[Run], name: str, counted: int | None) -> float | None:
+        """Return `evidence.pooled_percentile` of the flows that count; `counted`: their number."""
+        if not evidence.needed(name) or counted is None:
             return None
-        return evidence.pooled_percentile(name, runs, [self.of_run(run, name) for run in runs])
+        flows = [self.of_run(run, name) for run in runs]
+        return evidence.pooled_percentile(name, runs, flows, counted)
 
     def slowdown(self, run: Run, *, bins: int = 20, scheme: str = "equal-count") -> dict[str, Any]:
         """Return what `Run.slowdown` does, of the flows that count."""

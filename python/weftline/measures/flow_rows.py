@@ -79,6 +79,17 @@ def _pooled(runs: tuple[tuple[Path, int], ...], flows: tuple[Flows, ...], column
     return {p: values[min(last, int(len(values) * p / 100))] for p in range(1, 100)} if values else {}
 
 
+def starts_ns(run: Run) -> tuple[float, float]:
+    """Return when the first and the last flow started; 0, 0 without flows."""
+    return _starts_ns(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _starts_ns(folder: Path, modified: int) -> tuple[float, float]:
+    starts = _read(folder, modified)["start_ns"]
+    return (min(starts), max(starts)) if starts else (0.0, 0.0)
+
+
 def last_start_ns(run: Run) -> float | None:
     """Return when the last flow started; None without flows."""
     return _last_start_ns(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)

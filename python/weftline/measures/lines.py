@@ -71,7 +71,7 @@ class Mean:
     def text(self, write: Callable[[float | None], str]) -> str:
         """Return ``"1.23"``, ``"1.23 ±0.05"``, or both ends, each number as `write` writes it."""
         if self.interval is not None and self.bin_width:
-            return f"{write(self.value)} [{write(self.low)}, {write(self.high)}]"
+            return f"{write(self.value)} [{write(max(0.0, self.low))}, {write(self.high)}]"
         return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"
 
 

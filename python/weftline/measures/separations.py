@@ -73,17 +73,18 @@ def of_metric(name: str, title: str = "") -> Subject:
         return dict(zip(map(seed_of, line.runs), line.values(name), strict=True))
 
     def reasons(line: Line) -> list[Reason]:
+        counted = line.counts.counted(line.runs, name) if evidence.needed(name) else None
         return evidence.against(
             line.runs,
             name,
             flows=line.counts.flows(name),
             asked=len(line.asked),
-            counted=line.counts.counted(line.runs, name) if evidence.needed(name) else None,
+            counted=counted,
             left=_left(line, name),
             known=sum(value is not None for value in line.values(name)),
             undecided=line.counts.undecided_text(line.runs, name),
             values=line.values(name),
-            pooled=line.counts.pooled(line.runs, name),
+            pooled=line.counts.pooled(line.runs, name, counted),
         )
 
     def left(line: Line) -> str:
@@ -132,10 +133,10 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
         of = rows(line)
         return {seed_of(run): of.get(seed_of(run), {}).get(percentile) for run in line.runs}
 
-    def pooled(line: Line) -> float | None:
+    def pooled(line: Line, counted: int) -> float | None:
         sizes = flows_of(decade, line)
         choice = replace(line.by_size, min_size=sizes.min_size, max_size=sizes.max_size)
-        return choice.pooled(line.runs, name)
+        return choice.pooled(line.runs, name, counted)
 
     def unfinished(line: Line) -> int:
         return line.counts.unfinished_of(line.runs, flows_of(decade, line))
@@ -151,7 +152,7 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
             counted=counted,
             left=unfinished(line),
             values=list(values(line).values()) if len(values(line)) == len(line.runs) else None,
-            pooled=pooled(line),
+            pooled=pooled(line, counted),
         )
 
     below = quantities.bytes_text(10 ** (decade - 1))

@@ -361,7 +361,8 @@ class SweepResult:
         """Return a percentile of the flows of all runs of a combination together, where it is looked up."""
         key = name, cell.choice
         if key not in self._pooled_found:
-            self._pooled_found[key] = self.choice.pooled(list(cell.runs.values()), name)
+            counted = self.counted(name, cell) if evidence.needed(name) else None
+            self._pooled_found[key] = self.choice.pooled(list(cell.runs.values()), name, counted)
         return self._pooled_found[key]
 
     @cached_property

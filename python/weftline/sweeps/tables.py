@@ -108,7 +108,9 @@ def estimate_text(found: stats.Estimate | None, write: Callable[[float | None], 
     if found.half is None or found.low is None or found.high is None:
         return write(found.mean)
     if abs(found.mean - found.low - found.half) > 0.05 * found.half:
-        return f"{write(found.mean)} [{write(found.low)}, {write(found.high)}]"
+        # Values in bins are never negative.
+        low = max(0.0, found.low) if found.bin_width else found.low
+        return f"{write(found.mean)} [{write(low)}, {write(found.high)}]"
     return f"{write(found.mean)} ±{write(found.half)}"
 
 
