@@ -234,8 +234,9 @@ def files_of(base_dir: str, named: str) -> list[Path]:
         parts = [Path(f"{plain}.{rank}.et{end}") for end in ("", ".gz")]
         there = [part for part in parts if _is_file(part)]
         if not there:
-            return found
+            break
         found += [part for part in there if part not in found]
+    return found
 
 
 def digest_of(base_dir: str, named: str) -> str:

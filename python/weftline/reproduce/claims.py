@@ -403,7 +403,7 @@ def table(found: Sequence[Verdict]) -> Table:
     return Table(columns, rows, left=2, note=note)
 
 
-UNSTEADY = "No steady state was asked for: the source measured without one (steady = false)."
+UNSTEADY = "Steadiness was not judged: the source measured without a steady state (steady = false)."
 
 
 def as_json(verdict: Verdict) -> dict[str, Any]:
