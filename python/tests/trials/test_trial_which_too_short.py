@@ -43,10 +43,12 @@ def test_a_sweep_of_too_few_flows_that_still_grow_decides_nothing(tmp_path, monk
 def test_the_same_sweep_decides_where_it_is_long_enough(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "which.toml"
+    # 500 flows that count in a run: enough for an interval of the p95, not of the p99.
     text = TRIAL.read_text("utf-8").replace('duration = "1ms"', 'duration = "10ms"')
+    text = text.replace("slowdown_p99 < 5", "slowdown_p95 < 4").replace("slowdown_p99", "slowdown_p95")
     path.write_text(text.replace('along = "load"', 'along = "load"\nwarmup = "20%"'))
     found = answers(path, capsys)
-    assert found["hpcc", "0.3"]["answer"] == "yes"
+    assert found["hpcc", 0.3]["answer"] == "yes"
     # No scheme keeps the bound at half load; whether the seeds suffice for that is chance.
-    assert {found[kind, "0.5"]["answer"] for kind in ("hpcc", "dctcp")} <= {"no", "open"}
+    assert {found[kind, 0.5]["answer"] for kind in ("hpcc", "dctcp")} <= {"no", "open"}
     assert all(row["answer"] != "open" or row["reasons"] for row in found.values())
