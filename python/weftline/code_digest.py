@@ -291,13 +291,13 @@ def _names(imports: Iterable[Import], around: Mapping[str, Any]) -> list[str]:
 
 
 def _spec(name: str, file: str | None) -> ModuleSpec | None:
-    """Return where a module that is not loaded is: beside the file that imports it, or on Python's path."""
+    """Return where a module that is not loaded is: in the folder of the file that imports it, or on Python's path."""
     top, *parts = name.split(".")
     if top in sys.stdlib_module_names:
         return None
     try:
-        beside = [str(Path(file).resolve().parent)] if file else []
-        found = PathFinder.find_spec(top, beside + sys.path) or importlib.util.find_spec(top)
+        folder = [str(Path(file).resolve().parent)] if file else []
+        found = PathFinder.find_spec(top, folder + sys.path) or importlib.util.find_spec(top)
         whole = top
         for part in parts:
             if found is None or found.submodule_search_locations is None:

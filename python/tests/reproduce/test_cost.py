@@ -183,9 +183,9 @@ def test_a_claim_is_about_a_place_or_a_ratio_of_two(engine, folder):
 def test_a_claim_on_time_is_decided_by_the_interval_over_the_runs_of_its_points(engine, folder):
     panels = [measured(plan(folder), times=(0.9, 1.0, 1.1))]
     half = stats.t_quantile(0.975, 2) * 0.1 / 3**0.5
-    alone = cost.check(claim(metric="cpu_time", at="32", at_most=39), panels)
+    alone = cost.check(claim(metric="cpu_time", at="32", below=39), panels)
     assert alone.interval == pytest.approx((32 * (1 - half), 32 * (1 + half))) and alone.word == "OPEN"
-    assert cost.check(claim(metric="cpu_time", at="32", at_most=41), panels).word == "PASS"
+    assert cost.check(claim(metric="cpu_time", at="32", below=41), panels).word == "PASS"
     ratio = claim(metric="cpu_time", at="1 024", against_at="32")
     assert cost.check(ratio | {"at_most": 33}, panels).word == "OPEN"
     assert cost.check(ratio | {"at_most": 54}, panels).word == "PASS"

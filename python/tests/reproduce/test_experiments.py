@@ -305,7 +305,7 @@ def test_a_claim_may_compare_its_number_with_that_of_another_figure():
 
     loaded.claims, loaded.seeded = [claim], False
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claims, "_reasons", lambda claim, used: [])
+        patch.setattr(claims, "_reasons", lambda *given, **named: [])
         (verdict,) = runner.check_claims(loaded, [panels("short", 3.0), panels("all", 2.0)])
     assert verdict.measured == pytest.approx(1.5) and verdict.ratio
     claim["than"] = {"figure": "al"}

@@ -125,7 +125,7 @@ def numbered(values, first=1):
 
 
 def test_a_claim_is_open_where_its_interval_reaches_over_a_bound(monkeypatch):
-    monkeypatch.setattr(claims, "_reasons", lambda claim, used: [])
+    monkeypatch.setattr(claims, "_reasons", lambda *given, **named: [])
 
     def line(label, values):
         return Numbers(label=label, runs=numbered(values), place="60")

@@ -40,7 +40,7 @@ GROWING = (
     "unless more is offered than a link carries (weftline check)"
 )
 LATE = 0.05
-"""So many of the requests may still wait for their connections when the last one has been drawn."""
+"""Share of the requests that may still wait for their connections when the last one has been drawn."""
 MIN_LATE = 5
 LONG = 0.1
 """Share of the bytes up to which flows may take longer alone than half of the time in which flows start.

@@ -19,8 +19,8 @@ claim states as `published`, else it is computed in the same way from the publis
 A run that did not end, unfinished flows in a number of finished ones, too few flows for a percentile, a seed
 without the number, fewer than three seeds that have it, flows under way that were still growing
 (`weftline.measures.steady`): each makes a claim OPEN, with the reason below the table
-(`weftline.measures.evidence`). No steady state is asked of an experiment with `steady = false`, whose paper
-measured so, and the table says so. Two lines that are the same run make a bound on their ratio OPEN, unless
+(`weftline.measures.evidence`). An experiment with `steady = false`, whose paper measured so, needs no steady
+state, and the table states it. Two lines that are the same run make a bound on their ratio OPEN, unless
 two bounds say that they are alike. Too few are those of which fewer than two lie beyond the percentile in a
 run, or with several seeds fewer than twenty; a claim on curves averages over bins, so the flows of all bins
 within its sizes count together. A bound that lies within the bins of a percentile of queues is OPEN too.
@@ -89,7 +89,7 @@ class Verdict:
     unseeded: bool = False
     """Whether no seed changes it."""
     unsteady: bool = False
-    """Whether no steady state was asked for."""
+    """Whether no steady state was required."""
     bounds: Mapping[str, float] = field(default_factory=dict)
     """`above`, `below`, `at_most`, those that there are."""
     ratio: bool = False

@@ -39,8 +39,8 @@ impl BalancerParameters for DestinationParameters {
     fn warning(&self, network: &NetworkView) -> Option<String> {
         let switch = network.choice_downward()?;
         Some(format!(
-            "switch.balancer: {} has several next hops down to a rack, but the digits of a destination's number are used on the way \
-             up: some links down carry most of the traffic and others none. Set kind = \"ecmp\" or \"label\", or a topology with one \
+            "switch.balancer: {} has several next hops down to a rack, but the digits of a destination's number choose the way \
+             up only: links down are used unequally, and some carry nothing. Set kind = \"ecmp\" or \"label\", or a topology with one \
              way down",
             network.name(switch)
         ))

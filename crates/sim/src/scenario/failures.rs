@@ -43,7 +43,7 @@ pub fn read(section: &mut Section, network: Option<&Network>, seed: u64) -> Fail
     if let Some(at) = idle_repair(&events) {
         section.warn(format!(
             "failures.event: change = \"up\" at {at} ends nothing: the link or switch was not down before, or an outage that begins \
-             at that time goes on"
+             at that time continues"
         ));
     }
     let events = network.map_or_else(Vec::new, |network| changes(&events, network));

@@ -156,7 +156,7 @@ impl DestinationFlow {
     }
 
     /// Its request has come: a full packet takes the source this time.
-    pub fn hear(&mut self, source_time: Time, config: &PhostConfig, now: Time, pace: &Pace) {
+    pub fn learn_source(&mut self, source_time: Time, config: &PhostConfig, now: Time, pace: &Pace) {
         let first = std::mem::replace(&mut self.source_time, source_time) == Time::ZERO;
         let slow = first && source_time > pace.packet_time && self.last_given == Time::ZERO;
         if let Some(until) = self.waits_until.filter(|_| slow) {

@@ -53,7 +53,12 @@ impl Phost {
         };
         let flow = &mut self.flows[slot as usize];
         let config = cx.settings.of::<PhostConfig>(flow.profile);
-        flow.hear(Time(u64::from(packet.aux)), config, cx.net.now, &self.paces[usize::from(flow.profile)]);
+        flow.learn_source(
+            Time(u64::from(packet.aux)),
+            config,
+            cx.net.now,
+            &self.paces[usize::from(flow.profile)],
+        );
         if std::mem::replace(&mut flow.requested, true) {
             return None;
         }

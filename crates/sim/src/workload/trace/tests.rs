@@ -88,7 +88,10 @@ fn times_have_the_unit_of_their_column_and_hosts_may_be_named() {
         csv_error("src,dst,size_bytes,start_s\n0,1,7,1ms\n")
             .contains("start_s: expected seconds, found \"1ms\"")
     );
-    assert!(csv_error("src,dst,size_bytes,start_s\n0,1,7,99999999\n").contains("start_s: 99999999 seconds are beyond"));
+    assert!(
+        csv_error("src,dst,size_bytes,start_s\n0,1,7,99999999\n")
+            .contains("start_s: 99999999 seconds are beyond")
+    );
 }
 
 #[test]

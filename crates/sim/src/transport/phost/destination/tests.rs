@@ -94,7 +94,7 @@ fn free_tokens_of_a_longer_flow_do_not_fill_its_window() {
 fn a_slower_source_gets_tokens_at_its_own_pace_to_which_late_ones_add_up_and_waits_are_longer() {
     let (mut flow, config, pace) = flow(100, FreeTokens::Short);
     // Packets take the source 2.5 times as long.
-    flow.hear(Time(T.0 * 5 / 2), &config, Time::ZERO, &pace);
+    flow.learn_source(Time(T.0 * 5 / 2), &config, Time::ZERO, &pace);
     let mut given = Vec::new();
     for tick in 0..20 {
         let now = Time(tick * T.0);
@@ -108,6 +108,6 @@ fn a_slower_source_gets_tokens_at_its_own_pace_to_which_late_ones_add_up_and_wai
     assert_eq!(given, [0, 3, 5, 8, 10, 13, 15, 18]);
     assert_eq!(flow.pace(&config, &pace).retoken, Time(pace.retoken.0 * 5 / 2));
     // A faster source changes nothing.
-    flow.hear(Time(T.0 / 2), &config, Time::ZERO, &pace);
+    flow.learn_source(Time(T.0 / 2), &config, Time::ZERO, &pace);
     assert_eq!(flow.pace(&config, &pace), pace);
 }
