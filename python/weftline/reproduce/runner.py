@@ -327,7 +327,8 @@ def plan_points(
                     raise InputError(f"{at}: {str(error).removeprefix('--set ')}") from None
                 plan.append((figure, choice, label, points))
     groups.check(experiment, plan)
-    if not only and part is None:
+    # Lines of costs may differ in their threads alone.
+    if not only and part is None and not experiment.measures_cost:
         _refuse_equal_lines(experiment, plan)
     return plan
 
