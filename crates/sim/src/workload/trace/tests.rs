@@ -142,7 +142,11 @@ fn a_wrong_csv_says_where_and_what_was_expected() {
         "flows.csv:3: row 1: start 4.5ns comes after 5ns: rows must be sorted by their start"
     );
     assert_eq!(rows("0,1,1,-5"), "flows.csv:3: row 1: start: is negative");
-    assert_eq!(rows("0,1,1,9e99"), "flows.csv:3: row 1: start_ns: expected nanoseconds, found \"9e99\"");
+    assert_eq!(
+        rows("0,1,1,9e99"),
+        "flows.csv:3: row 1: start_ns: 9e99 nanoseconds are beyond what times can hold: subtract the start of the first flow from \
+         all of them"
+    );
     assert_eq!(rows("0,1,1,9000000000000000"), "flows.csv:3: row 1: start: is later than 4000000s");
     assert_eq!(rows("0,1,ten,5"), "flows.csv:3: row 1: size_bytes: expected a whole number, found \"ten\"");
     assert_eq!(
