@@ -291,7 +291,7 @@ def _names(imports: Iterable[Import], around: Mapping[str, Any]) -> list[str]:
 
 
 def _spec(name: str, file: str | None) -> ModuleSpec | None:
-    """Return where a module that is not loaded is: in the folder of the file that imports it, or on Python's path."""
+    """Return where a module that is not loaded is: in the folder of its importer, or on Python's path."""
     top, *parts = name.split(".")
     if top in sys.stdlib_module_names:
         return None

@@ -163,9 +163,8 @@ impl Tcp {
             self.complete(slot, packet.flow, taken.expected, cx);
         }
         let port = send_answer(id, turned(&packet), &answer, window, config, cx);
-        match before.filter(|before| port.is_some_and(|port| port != *before)) {
-            Some(other) => cx.net.expect_departure(other),
-            None => {}
+        if let Some(other) = before.filter(|before| port.is_some_and(|port| port != *before)) {
+            cx.net.expect_departure(other);
         }
         port.or(before)
     }
