@@ -46,6 +46,10 @@ Where the bounds or numbers of a row differ, it counts them: *1 of 8; 2 contradi
 seeds, an interval that reaches over what decides, unfinished flows. *–*: there is nothing to decide, as
 without a published number. *Not tried* rows say why.
 
+**Rules of today.** Since these results were stored, a verdict also needs a steady state of its runs, and a
+percentile twenty flows beyond it in every run (a p99 2,000): rows on shorter runs may become *open* when
+their experiments are run again.
+
 Our numbers are those of the bounds, ratios as "2 times" (the mean of the ratios seed by seed), intervals in
 brackets. The last table says how much was run of each experiment, when and by which version. Every bound with
 its numbers, seed by seed, is in [claims.json](claims.json); [Sources](sources.md) leads from each statement

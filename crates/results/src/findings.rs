@@ -13,7 +13,8 @@ use weftline_sim::units::Time;
 use crate::names::Names;
 use crate::{ResultsError, flow_table, parquet_read};
 
-/// Retransmissions in more than this share of the data packets are worth a word, and losses without one.
+/// A warning names retransmissions in more than this share of the data packets, and as many losses that were not
+/// repaired.
 const MANY: f64 = 0.01;
 /// The tail is that of timeouts if at least this share of its flows waited for one, and flowlets are short if
 /// they move as often for each data packet.

@@ -231,13 +231,10 @@ impl<'a> Parameters<'a> {
             return self.quantity(key, Kind::Frequency, Some(default), help).unwrap_or(default).0;
         };
         self.source.get(key);
-        let value = match Frequency(number).to_string().parse::<Frequency>() {
-            Ok(value) => value,
-            Err(error) => {
-                self.source.complain(key, error.to_string());
-                default
-            }
-        };
+        let value = Frequency::checked(number, &number.to_string()).unwrap_or_else(|error| {
+            self.source.complain(key, error.to_string());
+            default
+        });
         let (default, resolved) = (default.to_string(), Value::Text(value.to_string()));
         self.declare(key, Kind::Frequency, Some(default), help, resolved);
         value.0

@@ -207,11 +207,17 @@ impl std::str::FromStr for Rate {
 impl std::str::FromStr for Frequency {
     type Err = UnitError;
     fn from_str(text: &str) -> Result<Frequency, UnitError> {
-        let value = quantity(text, "a frequency", "0.15Hz", FREQUENCY_UNITS)?;
-        if !(0.0..=1e9).contains(&value) {
-            return Err(UnitError(format!("\"{text}\" is out of range: expected 0Hz to 1000MHz")));
+        Frequency::checked(quantity(text, "a frequency", "0.15Hz", FREQUENCY_UNITS)?, text)
+    }
+}
+
+impl Frequency {
+    /// Up to 1000MHz, more than any use; `text`: as it was written.
+    pub fn checked(hertz: f64, text: &str) -> Result<Frequency, UnitError> {
+        match (0.0..=1e9).contains(&hertz) {
+            true => Ok(Frequency(hertz)),
+            false => Err(UnitError(format!("\"{text}\" is out of range: expected 0Hz to 1000MHz"))),
         }
-        Ok(Frequency(value))
     }
 }
 

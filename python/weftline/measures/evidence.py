@@ -27,6 +27,8 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     bin          the bound, or the difference, lies within a bin of the histogram that the number is read from
     undecided    flows that had not finished when the run ended, and whose deadline lies after that
     recovered    runs whose goodput had not recovered: the time to recover is a lower bound
+    places       a place of the figure was not run, of a claim on all places
+    same runs    two lines are the same run, of a claim on their ratio
     measured     the number is not there
     interval     the 95 % interval holds the bound, or zero
 
@@ -81,6 +83,8 @@ KINDS = {
     "undecided": "deadlines that were not decided when the run ended",
     "recovered": "goodput that had not recovered, so that the time is a lower bound",
     "measured": "no value",
+    "places": "places that were not run",
+    "same runs": "the same runs",
     "interval": "within chance",
     "base": "nothing to compare with",
 }

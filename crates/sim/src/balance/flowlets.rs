@@ -27,7 +27,7 @@ pub struct FlowletParameters {
 const MAX_SLOTS: i64 = 1 << 24;
 
 impl FlowletParameters {
-    /// With this gap and so many slots where nothing is said.
+    /// With this gap and so many slots by default.
     pub fn read(p: &mut Parameters, gap: Time, slots: i64) -> FlowletParameters {
         let gap = p.time("gap", gap, keys::GAP);
         if gap == Time::ZERO {

@@ -109,7 +109,7 @@ impl SharedBuffer {
     }
 
     /// Whether a packet that finds its egress port idle and empty may pass without being charged: it would be
-    /// admitted and released at once, and call for no pause. Some that might are told no.
+    /// admitted and released at once, and would trigger no pause. The answer may be no for one that could pass.
     #[inline]
     pub fn lets_pass(&self, port: u16, class: u8, size: u64) -> bool {
         match &self.lossless {

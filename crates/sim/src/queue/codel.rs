@@ -17,7 +17,7 @@ use crate::packet::Packet;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 
-/// Of a time that is turned into ticks: what it may change by without a word.
+/// Share by which a time may change when it is counted in ticks; a larger change gives a warning.
 const LARGEST_ROUNDING: f64 = 0.01;
 
 const ARITHMETIC: &[(&str, &str)] = &[

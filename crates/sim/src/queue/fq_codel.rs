@@ -6,7 +6,7 @@
 //!
 //! Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet, RFC 8290 (2018), §4. The defaults here are those of §5.2 but for
 //! the fixed-point arithmetic of Linux and ns-3 (exact where its ticks are too coarse for a scenario's times); with `ecn = false`
-//! they are exactly what ns-3.35 installs where nothing is said: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
+//! they are exactly what ns-3.35 installs by default: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
 //! Differs from the source: flows are told apart by source, destination and flow, with a hash of our own; other flows
 //! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
 //! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.

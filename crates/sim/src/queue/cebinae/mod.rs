@@ -106,9 +106,8 @@ impl CebinaeConfig {
         (self.deadline > base_rtt).then(|| {
             format!(
                 "switch.queue.deadline: {} at {}, and the longest base RTT is {base_rtt}: a flow that becomes one of the largest has no \
-                 rate for that time, so that a whole window of it is dropped and it waits for a retransmission timeout (two NewReno \
-                 flows at 10 Gb/s and a base RTT of 25 us use 0.5 % of the link with 100us, 94 % with 1us). Set a deadline below a base \
-                 RTT",
+                 rate for that time, so that a whole window of it is dropped and it waits for a retransmission timeout. Set a deadline \
+                 below a base RTT",
                 self.deadline,
                 (port.name)()
             )
