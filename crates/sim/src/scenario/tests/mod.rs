@@ -6,6 +6,7 @@ mod groups;
 mod hosts;
 mod queues;
 mod scale;
+mod suited;
 mod wrong;
 
 use super::*;
