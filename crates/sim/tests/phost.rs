@@ -156,6 +156,22 @@ fn links_of_another_age_need_no_other_settings() {
     assert!(found[1].abs_diff(8_000 + 120 * 20) < 50, "{found:?}");
 }
 
+/// With tokens that live 1.5 packet times, as on the published network, it takes 17 times as long as the link.
+#[test]
+fn a_source_with_many_destinations_keeps_its_link_busy_where_round_trips_are_long() {
+    let flows: Vec<String> =
+        (1..33).map(|dst| format!("{{ src = 0, dst = {dst}, size = \"11680B\" }}")).collect();
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = 33\n[transport]\nkind = \"phost\"\n[[workload]]\nkind = \"flows\"\nflows = [{}]\n",
+        flows.join(", ")
+    );
+    let (kept, _) =
+        run(crate::common::load(&text, &[]).expect("a scenario").config().expect("a configuration"));
+    let last = completion_times(&kept).into_iter().max().expect("flows");
+    let link = Time::from_ns(120 * 8 * 32);
+    assert!(last < Time(5 * link.0 / 2), "{last} for {link} of transmission");
+}
+
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     let cases: &[(&[(&str, &str)], &str)] = &[

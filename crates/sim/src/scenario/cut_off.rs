@@ -39,11 +39,23 @@ pub fn warning(scenario: &Scenario) -> Option<String> {
     };
     let names: Vec<String> = shown.iter().map(one).chain(more).collect();
     let from = if together { format!("from {first} on ") } else { String::new() };
+    let hosts = scenario.network.topology.hosts();
+    let mut needed: Vec<String> = Vec::new();
+    for transport in &scenario.transports {
+        let Some((key, host)) = transport.facts().needs_host else { continue };
+        if let Some(node) = hosts.get(host as usize).filter(|node| cut.contains(node)) {
+            let text = format!(" No flow of {} goes on without {} ({key}).", transport.name(), name(*node));
+            if !needed.contains(&text) {
+                needed.push(text);
+            }
+        }
+    }
     Some(format!(
         "failures: {from}no path leads from the other hosts to {}, since nothing brings back what is down: flows between them do not \
-         finish, and jobs that have ranks on both stall. Set lasts in the event, or an event with change = \"up\", or end the run \
+         finish, and jobs that have ranks on both stall.{} Set lasts in the event, or an event with change = \"up\", or end the run \
          by run.until",
-        names.join(", ")
+        names.join(", "),
+        needed.concat()
     ))
 }
 

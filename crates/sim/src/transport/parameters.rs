@@ -369,6 +369,8 @@ pub struct Facts<'a> {
     pub answers: f64,
     /// What receivers ask for by the rates of their own links, if they do.
     pub asks: Option<Asks>,
+    /// The host without which none of its flows goes on, with the key that names it.
+    pub needs_host: Option<(&'static str, u32)>,
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,
     /// Of them, those of its place in the list of its host.
@@ -405,6 +407,7 @@ impl Default for Facts<'_> {
             control_packets: [0; 2],
             answers: 1.0,
             asks: None,
+            needs_host: None,
             connection_bytes: super::tcp::CONNECTION_BYTES,
             connection_place: super::tcp::CONNECTION_PLACE,
             differs: Some(("kind", "leaves at hosts what is not known to repeat")),

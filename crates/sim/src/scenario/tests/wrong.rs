@@ -562,6 +562,16 @@ fn hosts_that_failures_cut_off_for_good_are_named() {
 }
 
 #[test]
+fn flows_that_need_a_host_which_is_cut_off_are_named_with_it() {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\nextra_hosts = 1\n[transport]\n\
+                kind = \"fastpass\"\n[[workload]]\nkind = \"permutation\"\n[[failures.event]]\nat = \"1ms\"\n\
+                link = [\"host6\", \"leaf0\"]\n";
+    let warnings = load(text).warnings;
+    let cut = warnings.iter().find(|text| text.contains("no path leads from")).expect("a warning");
+    assert!(cut.contains("No flow of fastpass goes on without host6 (transport.arbiter)."), "{cut}");
+}
+
+#[test]
 fn hosts_are_cut_off_from_the_time_at_which_what_is_never_repaired_went_down() {
     let found = |events: &[(&str, &str)], until: &str| -> Vec<String> {
         let list = events.iter().map(|(at, text)| format!("[[failures.event]]\nat = \"{at}\"\n{text}\n"));

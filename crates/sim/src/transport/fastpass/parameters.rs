@@ -180,6 +180,7 @@ impl TransportParameters for FastpassConfig {
             any_order: true,
             one_nic: Some("the arbiter gives a host one packet in every timeslot of one link"),
             longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS).max(self.retry),
+            needs_host: Some(("transport.arbiter", self.arbiter.host)),
             ns_per_hop: 58.0,
             ..Facts::default()
         }

@@ -134,7 +134,10 @@ impl TransportParameters for PhostConfig {
         if window == 0 {
             p.complain("window", "no flow can send with a window of 0 tokens: expected at least 1".into());
         }
-        let token_life = token_life(p);
+        // What the round trip is longer than the published one, and in proportion to it.
+        let longer = f64::from(round_trip.saturating_sub(PUBLISHED_ROUND_TRIP));
+        let ratio = 1.0 + longer / f64::from(PUBLISHED_ROUND_TRIP);
+        let token_life = token_life(p, longer);
         let help = "packet times between two tokens of a destination (published: 1; the paper's first code: \
                     1540/1500)";
         let token_interval = p.number("token_interval", 1.0, (0.001, MAX_PACKET_TIMES), help);
@@ -142,8 +145,8 @@ impl TransportParameters for PhostConfig {
                     true; the paper's first code: false)";
         let hold = p.flag("hold", true, help);
         let help = "packet times per free token before a flow that had only free tokens may receive new ones \
-                    (published: 2)";
-        let first_wait = p.number("first_wait", 2.0, (0.0, MAX_PACKET_TIMES), help);
+                    (published: 2; here longer by the ratio in which a round trip has more than 8 packets)";
+        let first_wait = p.number("first_wait", 2.0 * ratio, (0.0, MAX_PACKET_TIMES), help);
         let help = "packet times after the last token of a flow until tokens for its missing packets are sent again \
                     (published: 9)";
         let retoken = p.number("retoken", f64::from(window_default + 1), (0.0, MAX_PACKET_TIMES), help);
@@ -331,9 +334,12 @@ fn free(p: &mut Parameters, round_trip: u32) -> (u32, FreeTokens) {
     (tokens, free_for)
 }
 
-fn token_life(p: &mut Parameters) -> f64 {
-    let help = "packet times for which a token is valid at the source (published: 1.5)";
-    let life = p.number("token_life", 1.5, (0.0, MAX_PACKET_TIMES), help);
+/// A source with flows to many destinations has their tokens at once: where they expire long before the next
+/// ones can come, most of its time passes without any.
+fn token_life(p: &mut Parameters, longer: f64) -> f64 {
+    let help = "packet times for which a token is valid at the source (published: 1.5; here longer by the packets \
+                that a round trip has beyond 8)";
+    let life = p.number("token_life", 1.5 + longer, (0.0, MAX_PACKET_TIMES), help);
     if life < 1.0 {
         let message = format!(
             "tokens that are valid for {life} packet times expire while the packet before is sent: expected at \
