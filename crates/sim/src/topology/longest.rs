@@ -1,17 +1,18 @@
-//! The longest paths of a network over all ordered pairs of hosts, along the first next hops: number of
-//! links, base RTT, bandwidth-delay product.
+//! The longest of the shortest paths of a network over all ordered pairs of hosts: number of links, base RTT,
+//! bandwidth-delay product. A pair counts with all of its paths, since a flow may take any of them.
 //!
 //! The base RTT of an ordered pair is twice the sum of the link delays plus, in one direction, the time to
 //! send one packet's payload on every hop. Source: the HPCC authors' simulator, which uses the maximum over
-//! all pairs for every flow (their papers write T = 13 us for 12.24 us); the window is that time multiplied
-//! by the bottleneck's rate.
+//! all pairs for every flow (their papers write T = 13 us for 12.24 us), and of each pair the path along the
+//! first next hops alone; the window is that time multiplied by the bottleneck's rate.
 //!
 //! Every pair counts, but pairs are not visited one by one. The targets of [`Routes`] are the switches with
 //! hosts (and the hosts with several ports); of the hosts of a target, only distinct links count. For 64
-//! targets at a time each node on a first path has a list of distinct costs, each with a mask of the targets
-//! that have it, which follows from the lists of its next hops. A regular network has a few costs and a few
-//! next hops per node, so that a look at a chunk of 64 targets takes a few steps; where all costs differ it
-//! takes 64.
+//! targets at a time each node on a path has a list of distinct costs, each with a mask of the targets that
+//! have it, which follows from the lists of its next hops; what is no longer than another path of the same
+//! target, nor any faster, is left out. A regular network has a few costs per node, so that a look at a chunk
+//! of 64 targets takes a few steps; where all costs differ it takes 64. Where all links between switches are
+//! alike, so are all paths of a pair, and the first next hops will do.
 
 use rustc_hash::FxHashMap;
 
@@ -31,8 +32,8 @@ pub struct Longest {
 
 /// Finds the longest paths for packets of this payload.
 ///
-/// `whole_ns` truncates the time of each hop to a nanosecond, as the HPCC authors' simulator does; otherwise
-/// it is rounded up to a picosecond.
+/// `whole_ns` is what the HPCC authors' simulator does: it follows the first next hops alone, and truncates the
+/// time of each hop to a nanosecond; otherwise it is rounded up to a picosecond.
 pub fn longest(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> Longest {
     Search::new(topology, routes, payload, whole_ns).run()
 }
@@ -70,6 +71,11 @@ impl Cost {
 
     fn base_rtt(self) -> Time {
         self.delay.saturating_add(self.delay).saturating_add(self.sending)
+    }
+
+    /// With whatever comes before and behind them, the other path makes no maximum larger.
+    fn covers(self, other: Cost) -> bool {
+        self.hops >= other.hops && self.base_rtt() >= other.base_rtt() && self.bottleneck >= other.bottleneck
     }
 }
 
@@ -143,6 +149,21 @@ impl State {
             None => self.costs.push((cost, targets)),
         }
     }
+
+    /// Adds a further path to targets that may have others.
+    fn add_another(&mut self, cost: Cost, mut targets: u64) {
+        for (known, of) in &mut self.costs {
+            if known.covers(cost) {
+                targets &= !*of;
+            } else if cost.covers(*known) {
+                *of &= !targets;
+            }
+        }
+        self.costs.retain(|&(_, of)| of != 0);
+        if targets != 0 {
+            self.add(cost, targets);
+        }
+    }
 }
 
 struct Search<'t> {
@@ -154,20 +175,22 @@ struct Search<'t> {
     sending: FxHashMap<Rate, Time>,
     /// By node.
     states: Vec<State>,
-    /// The chunks of the column that were met: for each place the first port, if there is a path, and the
-    /// places with the same port.
-    chunks: FxHashMap<u32, Chunk>,
+    /// Of the next hops only the first counts.
+    first_only: bool,
+    /// The chunks of the column that were met: for each place the ports that lead there, and the places with
+    /// the same ones.
+    chunks: FxHashMap<u32, Chunk<'t>>,
     /// Nodes with the targets to which their paths are wanted.
     waiting: Vec<(NodeId, u64)>,
     /// Nodes whose state is not empty.
     touched: Vec<NodeId>,
-    /// Ports of a node, each with the targets to which it is the first next hop.
-    parts: Vec<(u32, u64)>,
+    /// Ports of a node, each with the targets to which it is a next hop, and whether there are others to them.
+    parts: Vec<(u32, u64, bool)>,
     /// Number of lists of costs that were made.
     steps: u64,
 }
 
-type Chunk = Box<[(Option<u32>, u64); TARGETS as usize]>;
+type Chunk<'t> = Box<[(&'t [u32], u64); TARGETS as usize]>;
 
 impl<'t> Search<'t> {
     fn new(topology: &'t Topology, routes: &'t Routes, payload: u64, whole_ns: bool) -> Search<'t> {
@@ -178,6 +201,7 @@ impl<'t> Search<'t> {
             payload,
             whole_ns,
             sending: FxHashMap::default(),
+            first_only: whole_ns || paths_are_alike(topology, routes),
             states: vec![State::default(); topology.nodes.len()],
             chunks: FxHashMap::default(),
             waiting: Vec::new(),
@@ -281,7 +305,7 @@ impl<'t> Search<'t> {
             let missing = wanted & !self.states[node as usize].known;
             self.divide(column, node, missing);
             let waiting = self.waiting.len();
-            for &(port, alike) in &self.parts {
+            for &(port, alike, _) in &self.parts {
                 let (_, next) = self.ports[node as usize][port as usize];
                 let unknown = alike & !self.states[next as usize].known;
                 if unknown != 0 {
@@ -295,15 +319,16 @@ impl<'t> Search<'t> {
         }
     }
 
-    /// Divides targets by the first port that leads to them; those without a path are left out.
+    /// Divides targets by the ports that lead to them; those without a path are left out.
     fn divide(&mut self, column: usize, node: NodeId, mut targets: u64) {
-        let routes = self.routes;
+        let (routes, most) = (self.routes, if self.first_only { 1 } else { usize::MAX });
         let chunk = self.chunks.entry(routes.chunk(node, column));
-        let chunk = chunk.or_insert_with(|| first_ports(routes, node, column));
+        let chunk = chunk.or_insert_with(|| ports_of(routes, node, column, most));
         self.parts.clear();
         while targets != 0 {
-            let (port, alike) = chunk[targets.trailing_zeros() as usize];
-            self.parts.extend(port.map(|port| (port, alike & targets)));
+            let (ports, alike) = chunk[targets.trailing_zeros() as usize];
+            let several = ports.len() > 1;
+            self.parts.extend(ports.iter().map(|&port| (port, alike & targets, several)));
             targets &= !alike;
         }
     }
@@ -312,11 +337,13 @@ impl<'t> Search<'t> {
     fn join(&mut self, node: NodeId, targets: u64) {
         let mut state = std::mem::take(&mut self.states[node as usize]);
         for part in 0..self.parts.len() {
-            let (port, alike) = self.parts[part];
+            let (port, alike, several) = self.parts[part];
             let (link, next) = self.step(node, port);
             for &(cost, targets) in &self.states[next as usize].costs {
-                if targets & alike != 0 {
-                    state.add(link.and(cost), targets & alike);
+                match targets & alike {
+                    0 => {}
+                    targets if several => state.add_another(link.and(cost), targets),
+                    targets => state.add(link.and(cost), targets),
                 }
             }
         }
@@ -327,10 +354,26 @@ impl<'t> Search<'t> {
     }
 }
 
-fn first_ports(routes: &Routes, node: NodeId, column: usize) -> Chunk {
-    let mut chunk = Box::new([(None, 0); TARGETS as usize]);
-    let ports: [_; TARGETS as usize] =
-        std::array::from_fn(|place| routes.first_port(node, column as u32 * TARGETS + place as u32));
+/// Whether the paths of a pair cannot differ, as all links but those of hosts with one are alike.
+fn paths_are_alike(topology: &Topology, routes: &Routes) -> bool {
+    let mut has_end = vec![false; topology.nodes.len()];
+    for host in 0..routes.hosts() as u32 {
+        has_end[routes.host_node(host) as usize] = routes.access_ports(host).len() == 1;
+    }
+    let inner =
+        topology.links.iter().filter(|link| ![link.a, link.b].iter().any(|&end| has_end[end as usize]));
+    let mut kinds = inner.map(|link| (link.rate, link.delay));
+    let first = kinds.next();
+    kinds.all(|kind| Some(kind) == first)
+}
+
+/// The ports to each target of a column, at most so many.
+fn ports_of(routes: &Routes, node: NodeId, column: usize, most: usize) -> Chunk<'_> {
+    let mut chunk: Chunk = Box::new([(&[], 0); TARGETS as usize]);
+    let ports: [&[u32]; TARGETS as usize] = std::array::from_fn(|place| {
+        let ports = routes.ports_to(node, column as u32 * TARGETS + place as u32);
+        &ports[..ports.len().min(most)]
+    });
     for place in 0..ports.len() {
         if chunk[place].1 == 0 {
             let alike = |&other: &usize| ports[other] == ports[place];

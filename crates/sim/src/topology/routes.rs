@@ -90,20 +90,12 @@ impl Routes {
         if self.host_of[node as usize] == dst {
             return &[];
         }
-        match self.hops_from(self.row(node), dst) {
-            NextHops::None => &[],
-            NextHops::One(port) => self.table.single(port),
-            NextHops::Many(ports) => ports,
-        }
+        self.ports(self.hops_from(self.row(node), dst))
     }
 
     /// Usable ports of a host.
     pub fn access_ports(&self, host: HostId) -> &[u32] {
-        match self.table.hops(self.access[host as usize]) {
-            NextHops::None => &[],
-            NextHops::One(port) => self.table.single(port),
-            NextHops::Many(ports) => ports,
-        }
+        self.ports(self.table.hops(self.access[host as usize]))
     }
 
     /// Node of a host.
@@ -140,12 +132,16 @@ impl Routes {
         self.table.chunk(self.rows[node as usize].begin, column)
     }
 
-    /// The first next hop of a node to a target that is not its own.
-    pub(super) fn first_port(&self, node: NodeId, target: u32) -> Option<u32> {
-        match self.table.hops(self.table.entry(self.rows[node as usize].begin, target)) {
-            NextHops::None => None,
-            NextHops::One(port) => Some(port),
-            NextHops::Many(ports) => ports.first().copied(),
+    /// The ports of a node that lead to a target that is not its own.
+    pub(super) fn ports_to(&self, node: NodeId, target: u32) -> &[u32] {
+        self.ports(self.table.hops(self.table.entry(self.rows[node as usize].begin, target)))
+    }
+
+    fn ports<'r>(&'r self, hops: NextHops<'r>) -> &'r [u32] {
+        match hops {
+            NextHops::None => &[],
+            NextHops::One(port) => self.table.single(port),
+            NextHops::Many(ports) => ports,
         }
     }
 }

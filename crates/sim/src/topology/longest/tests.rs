@@ -26,8 +26,11 @@ fn base_rtts_are_those_of_the_authors_simulator() {
     assert_eq!(base(&dumbbell, 1000), (Time::from_ns(6240), 78_000));
 }
 
-/// Pair by pair.
+/// Pair by pair, and path by path.
 fn by_definition(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> Longest {
+    if !whole_ns {
+        return over_all_paths(topology, routes, payload);
+    }
     let times = PathTimes::new(topology, routes);
     let hosts = routes.hosts() as HostId;
     let mut longest = Longest::default();
@@ -39,6 +42,66 @@ fn by_definition(topology: &Topology, routes: &Routes, payload: u64, whole_ns: b
         longest.product = longest.product.max(path.bottleneck.bytes_in(rtt).0);
     }
     longest
+}
+
+fn over_all_paths(topology: &Topology, routes: &Routes, payload: u64) -> Longest {
+    let ports = topology.ports();
+    let mut longest = Longest::default();
+    for dst in 0..routes.hosts() as HostId {
+        let mut known = FxHashMap::default();
+        known.insert(routes.host_node(dst), vec![Cost::NOTHING]);
+        for src in (0..routes.hosts() as HostId).filter(|&src| src != dst) {
+            for cost in costs_to(dst, routes.host_node(src), (topology, routes, &ports, payload), &mut known)
+            {
+                longest.hops = longest.hops.max(cost.hops);
+                longest.base_rtt = longest.base_rtt.max(cost.base_rtt());
+                longest.product = longest.product.max(cost.bottleneck.bytes_in(cost.base_rtt()).0);
+            }
+        }
+    }
+    longest
+}
+
+/// The distinct costs of all shortest paths from a node to a host.
+fn costs_to(
+    dst: HostId,
+    node: NodeId,
+    of: (&Topology, &Routes, &Ports, u64),
+    known: &mut FxHashMap<NodeId, Vec<Cost>>,
+) -> Vec<Cost> {
+    if let Some(costs) = known.get(&node) {
+        return costs.clone();
+    }
+    let (topology, routes, ports, payload) = of;
+    let mut costs = Vec::new();
+    for &port in routes.next_hops(node, dst) {
+        let (link, next) = ports[node as usize][port as usize];
+        let link = &topology.links[link as usize];
+        let sending = sending_time(link.rate, payload, false);
+        let own = Cost { hops: 1, delay: link.delay, sending, bottleneck: link.rate };
+        costs.extend(costs_to(dst, next, of, known).into_iter().map(|cost| own.and(cost)));
+    }
+    costs.sort_by_key(|cost| (cost.hops, cost.delay, cost.sending, cost.bottleneck));
+    costs.dedup();
+    known.insert(node, costs.clone());
+    costs
+}
+
+#[test]
+fn the_slower_of_two_spines_counts_whichever_is_first() {
+    for slow in [0, 1] {
+        let mut t =
+            LeafSpine { leaves: 2, spines: 2, hosts_per_leaf: 2, ..LeafSpine::default() }.build().unwrap();
+        let name = format!("spine{slow}");
+        let spine = t.nodes.iter().position(|node| node.name == name).unwrap() as u32;
+        for link in t.links.iter_mut().filter(|link| link.a == spine || link.b == spine) {
+            link.delay = Time::from_ms(2);
+        }
+        for order in [NextHopOrder::ByPort, NextHopOrder::DescendingNodeId] {
+            let routes = Routes::compute(&t, &|_| true, order);
+            assert!(longest(&t, &routes, 1000, false).base_rtt > Time::from_ms(8));
+        }
+    }
 }
 
 #[test]
