@@ -18,8 +18,8 @@
 //! Parameters: see [`DcqcnParameters::read`].
 
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, in_proportion, min_rate, positive_time, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
+    SchemeDoc, Window, in_proportion, positive_time, times, window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;
@@ -64,7 +64,7 @@ pub struct DcqcnParameters {
     pub rai: Option<Rate>,
     /// Step of the target in hyper increase; none: in proportion to the line rate.
     pub rhai: Option<Rate>,
-    pub min_rate: Rate,
+    pub min_rate: LeastRate,
     /// Every cut sets the target to the rate before it.
     pub clamp_target_rate: bool,
     /// Share of the rate that is kept at the first mark.
@@ -100,7 +100,7 @@ impl ControllerParameters for DcqcnParameters {
             ) as u32,
             rai: p.rate_or_auto("rai", "Additive step; auto: 5 Mb/s per 25 Gb/s of line rate."),
             rhai: p.rate_or_auto("rhai", "Hyper step; auto: 50 Mb/s per 25 Gb/s of line rate."),
-            min_rate: min_rate(p),
+            min_rate: LeastRate::of_hpcc(p),
             clamp_target_rate: p.flag(
                 "clamp_target_rate",
                 false,
@@ -130,11 +130,16 @@ impl ControllerParameters for DcqcnParameters {
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
         let steps = [("rai_bps", self.rai, RAI), ("rhai_bps", self.rhai, RHAI)];
         let auto = steps.iter().filter(|(_, given, _)| given.is_none());
-        auto.map(|&(key, given, published)| (key, step(given, published, line_rate))).collect()
+        let auto = auto.map(|&(key, given, published)| (key, step(given, published, line_rate)));
+        auto.chain(self.min_rate.derived(line_rate)).collect()
+    }
+
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        self.min_rate.published(line_rate).into_iter().collect()
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dcqcn {
-        let range = RateRange::new(self.min_rate, flow.line_rate);
+        let range = RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate);
         Dcqcn {
             g: self.g,
             alpha: 1.0,

@@ -15,8 +15,8 @@
 //! Parameters: see [`DctcpParameters::read`].
 
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, in_proportion, min_rate, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
+    SchemeDoc, Window, in_proportion, times, window,
 };
 use crate::parameters::Parameters;
 use crate::units::Rate;
@@ -48,7 +48,7 @@ pub struct DctcpParameters {
     pub g: f64,
     /// Additive increase per window; none: in proportion to the line rate.
     pub rai: Option<Rate>,
-    pub min_rate: Rate,
+    pub min_rate: LeastRate,
     pub window: Window,
 }
 
@@ -66,7 +66,7 @@ impl ControllerParameters for DctcpParameters {
                 "rai",
                 "Increase per window; auto: 615 Mb/s per 100 Gb/s of line rate (1 packet per 13 us).",
             ),
-            min_rate: min_rate(p),
+            min_rate: LeastRate::of_hpcc(p),
             window: window(p, true),
         }
     }
@@ -75,11 +75,19 @@ impl ControllerParameters for DctcpParameters {
         Needs { marks: true, ..Needs::window(self.window) }
     }
 
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        self.min_rate.derived(line_rate).into_iter().collect()
+    }
+
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        self.min_rate.published(line_rate).into_iter().collect()
+    }
+
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dctcp {
         Dctcp {
             g: self.g,
             rai: self.rai.map_or_else(|| in_proportion(RAI, RAI_PER, flow.line_rate), |rate| rate.0),
-            range: RateRange::new(self.min_rate, flow.line_rate),
+            range: RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate),
             mtu: u64::from(flow.mtu.max(1)),
             alpha: 1.0,
             marked: 0,

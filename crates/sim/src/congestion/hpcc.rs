@@ -22,8 +22,8 @@
 //! Parameters: see [`HpccParameters::read`].
 
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, in_proportion, min_rate, positive_rate_or_auto, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
+    SchemeDoc, Window, in_proportion, positive_rate_or_auto, window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;
@@ -58,7 +58,7 @@ pub struct HpccParameters {
     pub max_stage: u32,
     /// Additive increase per update; none: in proportion to the line rate.
     pub rai: Option<Rate>,
-    pub min_rate: Rate,
+    pub min_rate: LeastRate,
     /// Which acknowledgements change the rate, and which the reference.
     pub reaction: Reaction,
     /// Separate u, reference and stage for each hop; the minimum rate counts.
@@ -86,14 +86,20 @@ pub(super) fn step(given: Option<Rate>, line_rate: Rate) -> Rate {
 }
 
 /// What `auto` stands for at a NIC of this rate.
-pub(super) fn derived(given: Option<Rate>, line_rate: Rate) -> Vec<(&'static str, Rate)> {
-    if given.is_some() { Vec::new() } else { vec![("rai_bps", step(given, line_rate))] }
+pub(super) fn derived(rai: Option<Rate>, least: LeastRate, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+    let step = rai.is_none().then(|| ("rai_bps", step(rai, line_rate)));
+    step.into_iter().chain(least.derived(line_rate)).collect()
 }
 
-/// The additive increase that was published, if it is that, and what `auto` stands for at a NIC of this rate. At slower NICs,
-/// such as the 25 Gb/s of the authors' testbed, the published one is no smaller than needed.
-pub(super) fn published(given: Option<Rate>, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
-    (given == Some(RAI) && line_rate > RAI_PER).then(|| ("rai", RAI, step(None, line_rate)))
+/// The published constants, where they are those, and what `auto` stands for at a NIC of this rate. At slower NICs, such as the
+/// 25 Gb/s of the authors' testbed, the published step is no smaller than needed.
+pub(super) fn published(
+    rai: Option<Rate>,
+    least: LeastRate,
+    line_rate: Rate,
+) -> Vec<(&'static str, Rate, Rate)> {
+    let step = (rai == Some(RAI) && line_rate > RAI_PER).then(|| ("rai", RAI, step(None, line_rate)));
+    step.into_iter().chain(least.published(line_rate)).collect()
 }
 
 /// When a sender reacts (§3.2 and §5.4 of the paper).
@@ -153,7 +159,7 @@ impl ControllerParameters for HpccParameters {
                 "Additive steps before a multiplicative one (0 in all published simulations; the paper prints 5).",
             ) as u32,
             rai: rai(p),
-            min_rate: min_rate(p),
+            min_rate: LeastRate::of_hpcc(p),
             reaction: reaction(p),
             multi_rate: p.flag("multi_rate", false, "One reference rate per hop; the minimum counts (MULTI_RATE)."),
             sample_feedback: p.flag(
@@ -175,11 +181,11 @@ impl ControllerParameters for HpccParameters {
     }
 
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
-        derived(self.rai, line_rate)
+        derived(self.rai, self.min_rate, line_rate)
     }
 
-    fn published(&self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
-        published(self.rai, line_rate)
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        published(self.rai, self.min_rate, line_rate)
     }
 
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Hpcc {
@@ -187,7 +193,7 @@ impl ControllerParameters for HpccParameters {
             eta: self.eta,
             max_stage: self.max_stage,
             rai: step(self.rai, flow.line_rate).0,
-            range: RateRange::new(self.min_rate, flow.line_rate),
+            range: RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate),
         };
         let reference = Reference { u: 1.0, rate: law.range.max, stage: 0 };
         let hops = int_hops.min(u8::MAX as usize);

@@ -18,8 +18,8 @@
 
 use super::hpcc::{Law, Reference, derived, published, rai, step};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, min_rate, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
+    SchemeDoc, Window, window,
 };
 use crate::parameters::Parameters;
 use crate::units::Rate;
@@ -50,7 +50,7 @@ pub struct HpccPintParameters {
     pub max_stage: u32,
     /// Additive increase per update; none: in proportion to the line rate.
     pub rai: Option<Rate>,
-    pub min_rate: Rate,
+    pub min_rate: LeastRate,
     /// React to every used ACK instead of once per RTT.
     pub fast_reaction: bool,
     /// Share of the feedback that is used.
@@ -72,7 +72,7 @@ impl ControllerParameters for HpccPintParameters {
                 "Additive steps before a multiplicative one (PINT paper §6.1: 0).",
             ) as u32,
             rai: rai(p),
-            min_rate: min_rate(p),
+            min_rate: LeastRate::of_hpcc(p),
             fast_reaction: p.flag(
                 "fast_reaction",
                 true,
@@ -93,11 +93,11 @@ impl ControllerParameters for HpccPintParameters {
     }
 
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
-        derived(self.rai, line_rate)
+        derived(self.rai, self.min_rate, line_rate)
     }
 
-    fn published(&self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
-        published(self.rai, line_rate)
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        published(self.rai, self.min_rate, line_rate)
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> HpccPint {
@@ -105,7 +105,7 @@ impl ControllerParameters for HpccPintParameters {
             eta: self.eta,
             max_stage: self.max_stage,
             rai: step(self.rai, flow.line_rate).0,
-            range: RateRange::new(self.min_rate, flow.line_rate),
+            range: RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate),
         };
         HpccPint {
             law,

@@ -185,8 +185,13 @@ pub trait ControllerParameters: Sized {
     fn derived(&self, _line_rate: Rate) -> Vec<(&'static str, Rate)> {
         Vec::new()
     }
-    /// A key that has the constant of its authors, this constant, and what `auto` is at a NIC of this rate.
-    fn published(&self, _line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+    /// Keys that have the constants of its authors, each with this constant and what `auto` is at a NIC of this
+    /// rate.
+    fn published(&self, _line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        Vec::new()
+    }
+    /// Why its constants do not suit a network with this base RTT, if they do not.
+    fn unfit(&self, _base_rtt: Time) -> Option<String> {
         None
     }
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
@@ -311,11 +316,19 @@ macro_rules! registry {
                 }
             }
 
-            /// A key that has the constant of its authors, this constant, and what `auto` is at a NIC of this
-            /// rate.
-            pub fn published(&self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+            /// Keys that have the constants of its authors, each with this constant and what `auto` is at a NIC
+            /// of this rate.
+            pub fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.published(line_rate),)*
+                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => Vec::new(),
+                }
+            }
+
+            /// Why its constants do not suit a network with this base RTT, if they do not.
+            pub fn unfit(&self, base_rtt: Time) -> Option<String> {
+                match self {
+                    $(ControllerConfig::$variant(parameters) => parameters.unfit(base_rtt),)*
                     ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => None,
                 }
             }
@@ -490,11 +503,50 @@ fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'s
     default
 }
 
-/// Reads the minimum rate of every scheme here (HPCC authors' run.py; their sample configuration has 100
-/// Mb/s).
-fn min_rate(p: &mut Parameters) -> Rate {
-    let help = "Minimum rate of a flow (HPCC authors' run.py: 1 Gb/s).";
-    positive_rate(p, "min_rate", Rate::from_gbps(1), help)
+/// The rate below which no flow is cut. It takes control away from as many flows as it fits into a link.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LeastRate {
+    /// None: the share of the published one in the rate of its NICs.
+    given: Option<Rate>,
+    published: Rate,
+    per: Rate,
+}
+
+impl LeastRate {
+    /// Published for NICs of the rate `per`.
+    fn read(p: &mut Parameters, published: Rate, per: Rate, help: &'static str) -> LeastRate {
+        LeastRate { given: positive_rate_or_auto(p, "min_rate", published, help), published, per }
+    }
+
+    /// Of the HPCC authors' run.py, for all schemes in it; their sample configuration has 100 Mb/s.
+    fn of_hpcc(p: &mut Parameters) -> LeastRate {
+        let help =
+            "minimum rate of a flow (HPCC authors' run.py: 1 Gb/s); auto: a hundredth of the line rate";
+        LeastRate::read(p, Rate::from_gbps(1), Rate::from_gbps(100), help)
+    }
+
+    fn auto(self, line_rate: Rate) -> Rate {
+        Rate(in_proportion(self.published, self.per, line_rate))
+    }
+
+    /// At a NIC of this rate.
+    fn at(self, line_rate: Rate) -> Rate {
+        self.given.unwrap_or_else(|| self.auto(line_rate))
+    }
+
+    fn derived(self, line_rate: Rate) -> Option<(&'static str, Rate)> {
+        self.given.is_none().then(|| ("min_rate_bps", self.at(line_rate)))
+    }
+
+    /// A published one that is lower than it need be does no harm.
+    fn published(self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+        let auto = self.auto(line_rate);
+        (self.given == Some(self.published) && self.published > auto).then_some((
+            "min_rate",
+            self.published,
+            auto,
+        ))
+    }
 }
 
 /// Reads whether and how a window accompanies the rate (the `+win` variants of the HPCC paper).

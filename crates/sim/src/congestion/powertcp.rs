@@ -20,8 +20,8 @@
 //! Parameters: see [`PowerTcpParameters::read`].
 
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, positive_rate, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
+    SchemeDoc, Window, positive_rate, times, window,
 };
 use crate::compat::Rules;
 use crate::parameters::{Names, Parameters};
@@ -64,8 +64,9 @@ pub(super) fn additive(p: &mut Parameters) -> Rate {
 }
 
 /// Reads the minimum rate of the published runs.
-pub(super) fn min_rate(p: &mut Parameters) -> Rate {
-    positive_rate(p, "min_rate", Rate::from_mbps(100), "Minimum rate of a flow (published runs: 100 Mb/s).")
+pub(super) fn min_rate(p: &mut Parameters) -> LeastRate {
+    let help = "minimum rate of a flow (published runs, at 25 Gb/s: 100 Mb/s); auto: 100 Mb/s per 25 Gb/s of line rate";
+    LeastRate::read(p, Rate::from_mbps(100), Rate::from_gbps(25), help)
 }
 
 /// Parameters of PowerTCP.
@@ -75,7 +76,7 @@ pub struct PowerTcpParameters {
     pub gamma: f64,
     /// Additive increase per update.
     pub additive: Rate,
-    pub min_rate: Rate,
+    pub min_rate: LeastRate,
     pub window: Window,
     /// The law is that of the released code; none: as the rules of the run say.
     pub released: Option<bool>,
@@ -103,9 +104,17 @@ impl ControllerParameters for PowerTcpParameters {
         Needs { int: true, fine_int: true, ..Needs::window(self.window) }
     }
 
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        self.min_rate.derived(line_rate).into_iter().collect()
+    }
+
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        self.min_rate.published(line_rate).into_iter().collect()
+    }
+
     fn start(&self, flow: &FlowContext, int_hops: usize) -> PowerTcp {
         let released = self.released.unwrap_or(false);
-        let range = RateRange::new(self.min_rate, flow.line_rate);
+        let range = RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate);
         PowerTcp {
             step: Step { gamma: self.gamma, additive: self.additive.0, range, released },
             target: if released { RELEASED_TARGET } else { 1.0 },

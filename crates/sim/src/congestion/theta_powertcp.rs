@@ -22,8 +22,8 @@
 
 use super::powertcp::{Step, additive, average, law, min_rate};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
+    SchemeDoc, Window, window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;
@@ -53,7 +53,7 @@ pub struct ThetaPowerTcpParameters {
     pub gamma: f64,
     /// Additive increase per update.
     pub additive: Rate,
-    pub min_rate: Rate,
+    pub min_rate: LeastRate,
     pub window: Window,
     /// The law is that of the released code; none: as the rules of the run say.
     pub released: Option<bool>,
@@ -83,10 +83,18 @@ impl ControllerParameters for ThetaPowerTcpParameters {
         Needs { delay: true, int: released, timestamp: !released, ..Needs::window(self.window) }
     }
 
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        self.min_rate.derived(line_rate).into_iter().collect()
+    }
+
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        self.min_rate.published(line_rate).into_iter().collect()
+    }
+
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> ThetaPowerTcp {
         let released = self.released.unwrap_or(false);
         let base_rtt_ns = if released { flow.base_rtt } else { flow.round_trip }.ns().max(1);
-        let range = RateRange::new(self.min_rate, flow.line_rate);
+        let range = RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate);
         ThetaPowerTcp {
             step: Step { gamma: self.gamma, additive: self.additive.0, range, released },
             margin: if released { RELEASED_MARGIN } else { 1.0 },

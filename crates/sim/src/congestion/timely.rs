@@ -18,8 +18,8 @@
 //! Parameters: see [`TimelyParameters::read`].
 
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, RateRange, SchemeDoc,
-    Window, in_proportion, min_rate, positive_time, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
+    SchemeDoc, Window, in_proportion, positive_time, times, window,
 };
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
@@ -63,7 +63,7 @@ pub struct TimelyParameters {
     pub rai: Option<Rate>,
     /// Increase after five in a row; none: in proportion to the line rate.
     pub rhai: Option<Rate>,
-    pub min_rate: Rate,
+    pub min_rate: LeastRate,
     pub window: Window,
 }
 
@@ -94,7 +94,7 @@ impl ControllerParameters for TimelyParameters {
                 "rhai",
                 "Increase after five in a row; auto: 50 Mb/s per 10 Gb/s of line rate.",
             ),
-            min_rate: min_rate(p),
+            min_rate: LeastRate::of_hpcc(p),
             window: window(p, false),
         }
     }
@@ -103,12 +103,35 @@ impl ControllerParameters for TimelyParameters {
         Needs { delay: true, timestamp: true, ack_priority: true, ..Needs::window(self.window) }
     }
 
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        self.min_rate.derived(line_rate).into_iter().collect()
+    }
+
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        self.min_rate.published(line_rate).into_iter().collect()
+    }
+
+    fn unfit(&self, base_rtt: Time) -> Option<String> {
+        let (low, high) = (self.t_low, self.t_high);
+        if base_rtt < low {
+            return None;
+        }
+        let (key, bound, then) = match base_rtt < high {
+            true => ("t_low", low, "the rate never grows without a look at the gradient"),
+            false => ("t_high", high, "the rate is cut down to min_rate on an idle path, too"),
+        };
+        Some(format!(
+            "transport.controller.{key} = {bound}: a round trip of the longest idle path takes {base_rtt}, so that there {then}; set \
+             t_low and t_high above it (the authors', 50us and 500us, are for round trips of some 20us)"
+        ))
+    }
+
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Timely {
         let step = |given: Option<Rate>, mbps| {
             given
                 .map_or_else(|| in_proportion(Rate::from_mbps(mbps), STEP_PER, flow.line_rate), |rate| rate.0)
         };
-        let range = RateRange::new(self.min_rate, flow.line_rate);
+        let range = RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate);
         Timely {
             alpha: self.alpha,
             beta: self.beta,

@@ -435,13 +435,14 @@ pub fn refusals(transports: &[TransportConfig], run: &RunContext) -> Vec<(&'stat
     refused
 }
 
-/// Warnings of the transports of a run, at most one of each kind.
+/// Warnings of the transports of a run: of each kind those of the first that has any.
 pub fn warnings(transports: &[TransportConfig], run: &RunContext) -> Vec<String> {
     let mut found: Vec<(&str, String)> = Vec::new();
     for transport in transports {
-        let known = found.iter().any(|(name, _)| *name == transport.name());
-        let warning = each_kind!(transport, own => own.warning(run)).filter(|_| !known);
-        found.extend(warning.map(|warning| (transport.name(), warning)));
+        if found.iter().all(|(name, _)| *name != transport.name()) {
+            let warnings = each_kind!(transport, own => own.warnings(run));
+            found.extend(warnings.into_iter().map(|warning| (transport.name(), warning)));
+        }
     }
     found.into_iter().map(|(_, warning)| warning).collect()
 }

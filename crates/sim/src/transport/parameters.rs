@@ -17,7 +17,7 @@ use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
 use crate::topology::{Routes, Topology, longest};
-use crate::units::{Rate, Time};
+use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use std::ops::Range;
 
@@ -74,9 +74,9 @@ pub trait TransportParameters: Sized {
     fn refusals(&self, _run: &RunContext) -> Vec<(&'static str, String)> {
         Vec::new()
     }
-    /// A warning: look before you trust the results.
-    fn warning(&self, _run: &RunContext) -> Option<String> {
-        None
+    /// Warnings: look before you trust the results.
+    fn warnings(&self, _run: &RunContext) -> Vec<String> {
+        Vec::new()
     }
 
     /// Bytes that a flow may have in flight at full rate, if the parameters limit them.
@@ -181,10 +181,59 @@ pub fn derived_times(law: &WindowConfig, base_rtt: Time) -> Vec<(&'static str, O
 }
 
 /// Warns of a law whose constant is that of its authors and far from what `auto` stands for with this base
-/// RTT.
-pub fn warning_of_times(law: &WindowConfig, base_rtt: Time) -> Option<String> {
-    let (key, published, auto) = law.published(base_rtt).filter(|(_, of, auto)| is_far(of.0, auto.0))?;
-    Some(far_text(key, published, auto, format_args!("a base RTT of {base_rtt}")))
+/// RTT, and of one whose largest window of packets of so many bytes is less than what the paths hold.
+pub fn warnings_of_law(law: &WindowConfig, packet: u32, (base_rtt, held): (Time, u64)) -> Vec<String> {
+    let far = law.published(base_rtt).filter(|(_, of, auto)| is_far(of.0, auto.0));
+    let far = far.map(|(key, published, auto)| {
+        far_text(key, published, auto, format_args!("a base RTT of {base_rtt}"))
+    });
+    let short = law.most_packets().filter(|(_, packets)| packets * f64::from(packet) < held as f64);
+    let short = short.map(|(key, packets)| {
+        let most = Rate((packets * f64::from(packet) * 8e12 / base_rtt.0.max(1) as f64) as u64);
+        format!(
+            "transport.controller.{key} = {packets}: a flow over the longest path, with a base RTT of {base_rtt}, sends at most \
+             {most}; its links hold {} packets",
+            held.div_ceil(packet.max(1).into())
+        )
+    });
+    far.into_iter().chain(short).collect()
+}
+
+/// Buffers that hold less than the paths of a connection of so many subflows do. Unacknowledged bytes lie in
+/// the send buffer, and bytes behind a hole in the receive buffer, until the longest path has brought what is
+/// missing. Over that path a connection sends no faster than the smaller buffer a round trip, whatever its
+/// window; queues make the round trip longer than it is here.
+pub fn held_by_buffers(
+    run: &RunContext,
+    packet: u32,
+    subflows: u8,
+    buffers: [(&str, u64); 2],
+) -> Option<String> {
+    let topology = run.topology;
+    let ports = topology.ports();
+    let rate_of =
+        |node: u32| ports[node as usize].iter().map(|&(link, _)| topology.links[link as usize].rate.0).sum();
+    let host: u64 = topology.hosts().into_iter().map(rate_of).max()?;
+    let (rtt, window) = run.base_rtt(packet);
+    let all = Rate(host).bytes_in(rtt).0.min(window.saturating_mul(subflows.into()));
+    let (key, buffer) = buffers.into_iter().min_by_key(|&(_, bytes)| bytes)?;
+    (buffer < all && rtt.0 > 0).then(|| {
+        let max_rate = (u128::from(buffer) * 8_000_000_000_000 / u128::from(rtt.0)) as u64;
+        let (held, enough) = (Bytes(rounded(all)), Bytes(rounded(2 * all)));
+        let (max_rate, rtt) = (Rate(rounded(max_rate)), Time(rounded(rtt.0)));
+        let what = if subflows > 1 { format!("the {subflows} subflows of a connection") } else { "a connection".into() };
+        format!(
+            "transport.{key}: {} are less than what {what} may have in flight over the longest paths ({held} in a round trip of \
+             {rtt} without queues), so that it sends at most {max_rate} there: set send_buffer and receive_buffer to {enough} or more",
+            Bytes(buffer),
+        )
+    })
+}
+
+/// Rounded up to two digits.
+fn rounded(value: u64) -> u64 {
+    let unit = 10u64.pow(value.max(10).ilog10() - 1);
+    value.div_ceil(unit) * unit
 }
 
 /// Whether a constant is more than twice or less than half of another.

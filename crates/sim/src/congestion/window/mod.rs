@@ -314,6 +314,10 @@ pub trait WindowParameters: Sized {
     fn published(&self, _base_rtt: Time) -> Option<(&'static str, Time, Time)> {
         None
     }
+    /// The key and the number of packets that its window never exceeds, if a parameter says so.
+    fn most_packets(&self) -> Option<(&'static str, f64)> {
+        None
+    }
     /// Derives what follows from it, once, before the run starts.
     fn settle(&mut self, _base_rtt: Time) {}
     fn start(&self, flow: &WindowContext) -> Self::State;
@@ -374,6 +378,10 @@ impl WindowConfig {
     /// A key that has the constant of its authors, this constant, and what `auto` is with this base RTT.
     pub fn published(&self, base_rtt: Time) -> Option<(&'static str, Time, Time)> {
         each_kind!(self, law => law.published(base_rtt))
+    }
+    /// The key and the number of packets that its window never exceeds, if a parameter says so.
+    pub fn most_packets(&self) -> Option<(&'static str, f64)> {
+        each_kind!(self, law => law.most_packets())
     }
     /// Derives what follows from the largest base RTT of the network, before the run starts.
     pub fn settle(&mut self, base_rtt: Time) {

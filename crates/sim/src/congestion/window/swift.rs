@@ -181,6 +181,10 @@ impl WindowParameters for SwiftParameters {
         (self.base_target == Some(BASE_TARGET)).then_some(("base_target", BASE_TARGET, base_rtt))
     }
 
+    fn most_packets(&self) -> Option<(&'static str, f64)> {
+        Some(("most_window", self.max_window))
+    }
+
     fn settle(&mut self, base_rtt: Time) {
         let [base_target, per_hop, range] = self.targets(base_rtt).map(Some);
         *self = SwiftParameters { base_target, per_hop, range, ..*self };

@@ -226,23 +226,24 @@ impl TransportParameters for FastpassConfig {
     }
 
     /// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link.
-    fn warning(&self, run: &RunContext) -> Option<String> {
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
         let (topology, arbiter) = (run.topology, &self.arbiter);
-        let node = *topology.hosts().get(arbiter.host as usize)?;
+        let Some(&node) = topology.hosts().get(arbiter.host as usize) else { return Vec::new() };
         let links = topology.links.iter().filter(|link| link.a == node || link.b == node);
         let rate = Rate(links.map(|link| link.rate.0).sum());
         let packets = if arbiter.assign_paths { 2 } else { 1 };
         let hosts = topology.ordinary_hosts() as u64;
         let takes = rate.transmission_time(hosts * packets * u64::from(self.control));
         let name = &topology.nodes[node as usize].name;
-        (takes > arbiter.epoch).then(|| {
+        let warning = (takes > arbiter.epoch).then(|| {
             format!(
                 "transport.arbiter: the link of {name} needs {takes} to send a schedule to each of {hosts} hosts, \
                  but an epoch is {}: if that many hosts send at the same time, schedules queue up; give it a faster \
                  link with [[topology.override]] between = [\"{name}\", \"*\"]",
                 arbiter.epoch
             )
-        })
+        });
+        warning.into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {

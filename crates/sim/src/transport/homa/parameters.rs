@@ -220,14 +220,15 @@ impl TransportParameters for HomaConfig {
     }
 
     /// Without priorities it is another scheme.
-    fn warning(&self, run: &RunContext) -> Option<String> {
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
         let other = run.switch.queues().any(|queue| queue.name() != QUEUE);
-        other.then(|| {
+        let warning = other.then(|| {
             format!(
                 "switch.queue: not every port serves by strict priority, which Homa relies on: set kind = \"{QUEUE}\" unless this \
                  is intended"
             )
-        })
+        });
+        warning.into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {

@@ -11,11 +11,13 @@ use crate::parameters::{Parameters, Value};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::controllers::Controllers;
-use crate::transport::parameters::{Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters};
+use crate::transport::parameters::{
+    Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, held_by_buffers,
+};
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::tcp::{self, TcpConfig, Wire};
 use crate::transport::wire_format::WireFormat;
-use crate::units::{Bytes, Rate, Time};
+use crate::units::Time;
 
 const SCHEDULERS: &[(&str, &str)] = &[
     ("min-rtt", "of the subflows with room, the one with the shortest round-trip time"),
@@ -258,8 +260,9 @@ impl TransportParameters for MptcpConfig {
         self.tcp.switch_defaults()
     }
 
-    fn warning(&self, run: &RunContext) -> Option<String> {
-        held_by_buffers(self, run)
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
+        let buffers = [("send_buffer", self.tcp.send_buffer), ("receive_buffer", self.tcp.receive_buffer)];
+        held_by_buffers(run, self.tcp.packet(), self.subflows, buffers).into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
@@ -298,40 +301,4 @@ fn refuse_what_is_not_modelled(p: &mut Parameters, tcp: &TcpConfig) {
             p.complain(key, message);
         }
     }
-}
-
-/// Buffers that hold less than the paths of a connection do. Unacknowledged bytes lie in the send buffer, and
-/// bytes behind a hole in the receive buffer, until the longest of a connection's paths has brought what is
-/// missing. So a connection sends no faster than the smaller buffer a round trip, whatever its subflows and
-/// their windows; queues make the round trip longer than it is here.
-fn held_by_buffers(mptcp: &MptcpConfig, run: &RunContext) -> Option<String> {
-    let topology = run.topology;
-    let ports = topology.ports();
-    let rate_of =
-        |node: u32| ports[node as usize].iter().map(|&(link, _)| topology.links[link as usize].rate.0).sum();
-    let host: u64 = topology.hosts().into_iter().map(rate_of).max()?;
-    let (rtt, window) = run.base_rtt(mptcp.tcp.packet());
-    let all = Rate(host).bytes_in(rtt).0.min(window.saturating_mul(u64::from(mptcp.subflows)));
-    let (key, buffer) = match mptcp.tcp.send_buffer <= mptcp.tcp.receive_buffer {
-        true => ("send_buffer", mptcp.tcp.send_buffer),
-        false => ("receive_buffer", mptcp.tcp.receive_buffer),
-    };
-    (buffer < all && rtt.0 > 0).then(|| {
-            let max_rate = (u128::from(buffer) * 8_000_000_000_000 / u128::from(rtt.0)) as u64;
-            let (held, enough) = (Bytes(rounded(all)), Bytes(rounded(2 * all)));
-            let (max_rate, rtt) = (Rate(rounded(max_rate)), Time(rounded(rtt.0)));
-            format!(
-                "transport.{key}: {} are less than what the {} subflows of a connection may have in flight over the \
-                 longest paths ({held} in a round trip of {rtt} without queues), so that a connection sends at most \
-                 {max_rate}: set send_buffer and receive_buffer to {enough} or more",
-                Bytes(buffer),
-                mptcp.subflows,
-            )
-        })
-}
-
-/// Rounded up to two digits.
-fn rounded(value: u64) -> u64 {
-    let unit = 10u64.pow(value.max(10).ilog10() - 1);
-    value.div_ceil(unit) * unit
 }

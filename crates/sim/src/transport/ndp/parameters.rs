@@ -52,6 +52,29 @@ pub struct NdpConfig {
 }
 
 impl NdpConfig {
+    /// Queues do not treat headers as it relies on.
+    fn headers_go_astray(&self, run: &RunContext) -> Option<String> {
+        let classes = || run.switch.queues().map(|queue: &QueueConfig| queue.facts().trims);
+        if classes().any(|class| class.is_none()) {
+            return Some(format!(
+                "switch.queue: not every port trims, so that NDP's packets are lost there, and repeated after {}: set kind = \
+                 \"{QUEUE}\" and trim = \"coin\" unless this is intended",
+                self.rto
+            ));
+        }
+        let other = classes().flatten().find(|class| *class != self.class)?;
+        let what = if other > self.class {
+            "data wait with the headers and are dropped instead of trimmed"
+        } else {
+            "acknowledgements and pulls wait with the data and are dropped with them"
+        };
+        Some(format!(
+            "switch.queue.trim_class: ports take class {other} and those before it for headers, and NDP's headers are in class {} \
+             (transport.class): {what}. Set both to the same class",
+            self.class
+        ))
+    }
+
     /// Headers of a flow at the rate of its host fill the slowest link, and no data pass there.
     fn headers_fill_a_link(&self, run: &RunContext) -> Option<String> {
         let header =
@@ -165,28 +188,8 @@ impl TransportParameters for NdpConfig {
     }
 
     /// Without trimming a lost packet costs a timeout; ports must tell headers from data by their class.
-    fn warning(&self, run: &RunContext) -> Option<String> {
-        let classes = || run.switch.queues().map(|queue: &QueueConfig| queue.facts().trims);
-        if classes().any(|class| class.is_none()) {
-            return Some(format!(
-                "switch.queue: not every port trims, so that NDP's packets are lost there, and repeated after {}: set kind = \
-                 \"{QUEUE}\" and trim = \"coin\" unless this is intended",
-                self.rto
-            ));
-        }
-        let Some(other) = classes().flatten().find(|class| *class != self.class) else {
-            return self.headers_fill_a_link(run);
-        };
-        let what = if other > self.class {
-            "data wait with the headers and are dropped instead of trimmed"
-        } else {
-            "acknowledgements and pulls wait with the data and are dropped with them"
-        };
-        Some(format!(
-            "switch.queue.trim_class: ports take class {other} and those before it for headers, and NDP's headers are in class {} \
-             (transport.class): {what}. Set both to the same class",
-            self.class
-        ))
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
+        self.headers_go_astray(run).or_else(|| self.headers_fill_a_link(run)).into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {

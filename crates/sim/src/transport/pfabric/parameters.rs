@@ -169,14 +169,15 @@ impl TransportParameters for PfabricConfig {
     }
 
     /// Over queues that know nothing of what flows have left it is another scheme.
-    fn warning(&self, run: &RunContext) -> Option<String> {
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
         let other = !run.switch.queues().all(|queue| queue.facts().serves_by_remaining);
-        other.then(|| {
+        let warning = other.then(|| {
             format!(
                 "switch.queue: switches do not serve pFabric's packets by remaining bytes: set kind = \"{QUEUE}\" \
                  unless this is intended"
             )
-        })
+        });
+        warning.into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {

@@ -268,15 +268,16 @@ impl TransportParameters for PhostConfig {
         in_turn.map(|queue| ("queue.kind", message(queue))).into_iter().collect()
     }
 
-    fn warning(&self, run: &RunContext) -> Option<String> {
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
         let ports = run.topology.ports();
         let several = run.topology.hosts().iter().any(|&host| ports[host as usize].len() > 1);
-        (several && run.nic_policy != NicPolicy::All && run.rules.like == "none").then(|| {
+        let warning = (several && run.nic_policy != NicPolicy::All && run.rules.like == "none").then(|| {
             "transport.kind = \"phost\": a destination with several links gives tokens at the rate of all of them together, also when \
              its flows arrive by one link: packets of several flows may then queue before that link and be dropped; with [host] \
              nic_policy = \"all\" flows use all links of their hosts"
                 .into()
-        })
+        });
+        warning.into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {

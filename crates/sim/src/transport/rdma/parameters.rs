@@ -14,7 +14,7 @@ use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, names};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
-    far_text, is_far, warning_of_times,
+    far_text, is_far, warnings_of_law,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -378,18 +378,28 @@ impl TransportParameters for RdmaConfig {
         figures
     }
 
-    fn warning(&self, run: &RunContext) -> Option<String> {
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
         if run.rules.like != "none" {
-            return None;
+            return Vec::new();
         }
-        if let Some(window) = self.controller.window() {
-            return warning_of_times(&window.law, self.base_rtt_and_window(run).0);
+        let (base_rtt, window) = self.base_rtt_and_window(run);
+        if let Some(own) = self.controller.window() {
+            let framing = self.framing(run.telemetry);
+            let packet = framing.data_bytes(framing.payload) as u32;
+            let held = run.base_rtt(self.mtu).1.min(window.unwrap_or(u64::MAX));
+            return warnings_of_law(&own.law, packet, (base_rtt, held));
         }
-        run.host_rates().into_iter().rev().find_map(|rate| {
-            let (key, published, auto) = self.controller.published(rate)?;
-            let text = || far_text(key, published, auto, format_args!("NICs of {rate}"));
-            is_far(published.0, auto.0).then(text)
-        })
+        let mut found: Vec<String> = self.controller.unfit(base_rtt).into_iter().collect();
+        let mut known = Vec::new();
+        for rate in run.host_rates().into_iter().rev() {
+            for (key, published, auto) in self.controller.published(rate) {
+                if is_far(published.0, auto.0) && !known.contains(&key) {
+                    known.push(key);
+                    found.push(far_text(key, published, auto, format_args!("NICs of {rate}")));
+                }
+            }
+        }
+        found
     }
 
     fn wire_format(&self) -> WireFormat<'_> {

@@ -23,7 +23,7 @@ use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
-    warning_of_times,
+    held_by_buffers, warnings_of_law,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -195,9 +195,9 @@ impl TransportParameters for TcpConfig {
         figures
     }
 
-    fn warning(&self, run: &RunContext) -> Option<String> {
+    fn warnings(&self, run: &RunContext) -> Vec<String> {
         if run.rules.like != "none" {
-            return None;
+            return Vec::new();
         }
         let unheard = self.controller.needs_marks() && self.ecn != EcnEcho::Exact;
         let of_echo = unheard.then(|| {
@@ -206,7 +206,10 @@ impl TransportParameters for TcpConfig {
                 self.controller.name()
             )
         });
-        of_echo.or_else(|| warning_of_times(&self.controller, self.base_rtt(run)))
+        let buffers = [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)];
+        let of_buffers = held_by_buffers(run, self.packet(), 1, buffers);
+        let of_law = warnings_of_law(&self.controller, self.packet(), run.base_rtt(self.packet()));
+        of_echo.into_iter().chain(of_law).chain(of_buffers).collect()
     }
 
     fn wire_format(&self) -> WireFormat<'_> {
