@@ -80,6 +80,20 @@ def test_steps_that_did_not_end_are_a_reason_against_an_answer_and_a_difference(
     assert "a job had not ended when the run did" in page
 
 
+def test_a_pipeline_that_is_cut_off_is_no_circle_of_ranks(tmp_path):
+    training = {"kind": "training", "layers": 8, "hidden": 1024, "sequence": 1024, "vocabulary": 0}
+    job = training | {"micro_batches": 8, "pipeline": 4, "teraflops": 100}
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "transport": {"controller": {"kind": "none"}},
+        "workload": [job],
+        "run": {"until": "3ms"},
+    }
+    with pytest.warns(weftline.WeftlineWarning, match="a job had not ended when the run did") as warned:
+        weftline.run(scenario, out=tmp_path / "cut")
+    assert not any("wait for each other" in str(warning.message) for warning in warned)
+
+
 def test_import_has_no_end_for_ranks_with_operations_that_never_end(tmp_path, capsys):
     file = tmp_path / "circle.goal"
     ops = "s: send 10b to {} tag 7\nr: recv 10b from {} tag 7\ns requires r\n"

@@ -6,6 +6,7 @@ import json
 import re
 import struct
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import tshark
@@ -47,6 +48,8 @@ SCHEMES = {
     "phost": {"transport": {"kind": "phost"}},
     "pfabric": {"transport": {"kind": "pfabric"}, "switch": {"queue": {"kind": "pfabric"}}},
     "fastpass": {"transport": {"kind": "fastpass"}},
+    "ndp": {"transport": {"kind": "ndp"}},
+    "homa": {"transport": {"kind": "homa"}},
     "conga": {"transport": {"kind": "tcp"}, "switch": {"balancer": {"kind": "conga"}}},
     "clove": {"transport": {"kind": "tcp"}, "switch": {"balancer": {"kind": "clove"}}},
 }
@@ -293,7 +296,7 @@ def test_flows_out_of_a_capture_have_the_sizes_that_they_had(scheme, tmp_path):
     assert sizes[0, 2] >= 100_000 and sizes[1, 2] >= 50_000 and len(sizes) == 2
 
 
-@pytest.mark.parametrize("scheme", ["phost", "pfabric", "fastpass"])
+@pytest.mark.parametrize("scheme", ["phost", "pfabric", "fastpass", "ndp", "homa"])
 def test_packets_of_our_own_schemes_name_their_kind_and_flow(scheme, tmp_path):
     tshark.needed()
     _, path = capture(
@@ -303,10 +306,37 @@ def test_packets_of_our_own_schemes_name_their_kind_and_flow(scheme, tmp_path):
         path, "weftline.packet.kind", "weftline.packet.flow", "weftline.packet.last", "udp.length"
     )
     kinds = Counter(int(row[0]) for row in rows)
-    needed = {"phost": {0, 1, 2, 3}, "pfabric": {0, 1}, "fastpass": {0, 1, 2, 4}}[scheme]
-    assert needed <= set(kinds)
+    needed = {
+        "phost": {0, 1, 2, 3},
+        "pfabric": {0, 1},
+        "fastpass": {0, 1, 2, 4},
+        "ndp": {0, 1, 13},
+        "homa": {0, 1, 14},
+    }
+    assert needed[scheme] <= set(kinds)
     assert {row[1] for row in rows} <= {"0", ""}
     assert sum(row[2] in ("1", "True") for row in rows) == 1, "one packet has the last byte"
+
+
+def test_the_dissector_names_every_scheme_and_kind_that_captures_have(tmp_path):
+    tshark.needed()
+    source = (Path(__file__).parents[3] / "crates/sim/src/capture/datagrams.rs").read_text()
+    schemes = sorted({int(number) for number in re.findall(r"\[(\d+), (?:kind|[A-Z_]+)\]", source)})
+    kinds = [int(number) for number in re.findall(r"^const [A-Z_]+: u8 = (\d+);", source, re.MULTILINE)]
+    kinds.remove(1)  # The version of the header.
+    assert len(schemes) >= 6 and len(kinds) >= 18
+
+    def frame(scheme: int, kind: int) -> bytes:
+        return datagram(bytes([0x10 | scheme, kind, 0, 24]) + struct.pack(">I", 7) + bytes(16), 49_200)
+
+    frames = [frame(scheme, 0) for scheme in schemes] + [frame(1, kind) for kind in kinds]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(classic(list(enumerate(frames))))
+    text = tshark.run(path, "-V")
+    named = [line for line in text if re.match(r" *(Scheme|Kind): [A-Za-z][^(]* \(\d+\)$", line)]
+    assert len(named) == 2 * len(frames), "each number with its name"
+    bodies = [line for line in text if re.match(r" *(Packets of the flow|First byte|Bytes of the m)", line)]
+    assert len(bodies) >= len(schemes), "data of every scheme has a body"
 
 
 def test_roce_packets_are_numbered_and_their_last_is_acknowledged(tmp_path):

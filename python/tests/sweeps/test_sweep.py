@@ -210,6 +210,8 @@ def test_a_task_of_an_array_runs_its_own_points(file, engine, capsys, monkeypatc
     assert "sbatch --array=0-11" in capsys.readouterr().out and not engine.runs
     assert main(["sweep", str(file), "--array", "--index", "3"]) == 0
     assert len(engine.runs) == 1
+    printed = capsys.readouterr().out
+    assert "; 1 of them here; the rest takes" in printed and "finished already" not in printed
     for key, value in {"ID": "6", "MIN": "2", "STEP": "2", "COUNT": "5"}.items():
         monkeypatch.setenv(f"SLURM_ARRAY_TASK_{key}", value)
     # The third of five tasks: points 2, 7.

@@ -1,5 +1,5 @@
 -- weftline's own headers for Wireshark and tshark: telemetry of RDMA packets (INT, PINT), tags of load balancers (MP-HULA's
--- marks, CONGA, Clove, ConWeave) and their probes, and the packets of pHost, pFabric and Fastpass.
+-- marks, CONGA, Clove, ConWeave) and their probes, and the packets of pHost, pFabric, Fastpass, NDP and Homa.
 --
 --     tshark -X lua_script:weftline.lua -r capture.pcapng
 --
@@ -272,14 +272,16 @@ end
 
 DissectorTable.get("udp.port"):add(TELEMETRY_PORT, telemetry)
 
--- pHost, pFabric, Fastpass --------------------------------------------------------------------------------------------
+-- pHost, pFabric, Fastpass, NDP, Homa ---------------------------------------------------------------------------------
 
-local SCHEMES = names(1, "pHost", "pFabric", "Fastpass")
+local SCHEMES = names(0, "other", "pHost", "pFabric", "Fastpass", "NDP", "Homa")
 local KINDS = names(
   0, "data", "acknowledgement", "request", "token", "schedule", "first half of a schedule",
-  "second half of a schedule", "nothing more wanted", "probe"
+  "second half of a schedule", "nothing more wanted", "probe", "flow known", "trimmed data", "returned data",
+  "refusal", "pull", "grant", "packets requested again", "sender busy", "acknowledgement requested"
 )
 local DATA, ACKNOWLEDGEMENT, REQUEST, TOKEN, SCHEDULE, FIRST_HALF, SECOND_HALF, PROBE = 0, 1, 2, 3, 4, 5, 6, 8
+local KNOWN, TRIMMED, RETURNED, REFUSAL, PULL, GRANT, RESEND, NEED_ACK = 9, 10, 11, 12, 13, 14, 15, 17
 local packet = Proto("weftline.packet", "weftline packet")
 local p = declare(packet, {
   { "uint8", "scheme", "Scheme", SCHEMES },
@@ -295,18 +297,34 @@ local p = declare(packet, {
   { "uint64", "deadline", "Deadline, in ns" },
   { "uint64", "byte", "First byte, or next byte expected" },
   { "uint32", "urgency", "What queues order by" },
-  { "uint32", "timeslots", "Timeslots wanted" },
+  { "uint32", "own", "Number of the transport's own" },
+  { "uint32", "timeslots", "Timeslots requested so far" },
+  { "uint32", "given", "Timeslots given so far" },
+  { "uint32", "new_request", "The request was new", names(0, "no", "yes") },
   { "uint32", "destination", "Destination" },
   { "uint32", "epoch", "Epoch (32 bits)" },
   { "uint32", "slot_flow", "Flow of a timeslot" },
   { "uint32", "slot_path", "Path of a timeslot" },
+  { "uint32", "pull", "Pull number" },
+  { "uint32", "in_order", "Packets in order" },
+  { "uint32", "pulls", "It pulls", names(0, "no", "yes") },
+  { "uint64", "message_bytes", "Bytes of the message" },
+  { "uint32", "granted", "Packets that may be sent" },
+  { "uint32", "level", "Priority level" },
+  { "uint32", "first", "First packet requested" },
+  { "uint32", "past_last", "Packet after the last one requested" },
+  { "uint24", "round", "Round of requests" },
 })
 
 -- What follows the common part, by scheme and kind: fields, each with its bytes.
 local phost_data = { { p.packets, 4 }, { p.number, 4 }, { p.token, 4 } }
 local fastpass_data = { { p.packets, 4 }, { p.number, 4 } }
 local pfabric_data = { { p.byte, 8 }, { p.urgency, 4 } }
+local ndp_data = { { p.packets, 4 }, { p.number, 4 } }
+local ndp_answer = { { p.pull, 4 }, { p.in_order, 4 }, { p.number, 4 }, { p.pulls, 4 } }
+local other = { { p.byte, 8 }, { p.own, 4 } }
 local BODIES = {
+  [0] = { [DATA] = other, [ACKNOWLEDGEMENT] = other, [REQUEST] = other },
   [1] = {
     [DATA] = phost_data,
     [ACKNOWLEDGEMENT] = phost_data,
@@ -322,6 +340,21 @@ local BODIES = {
     [DATA] = fastpass_data,
     [ACKNOWLEDGEMENT] = fastpass_data,
     [REQUEST] = { { p.timeslots, 4 }, { p.destination, 4 }, { p.deadline, 8 } },
+    [KNOWN] = { { p.given, 4 }, { p.new_request, 4 } },
+  },
+  [4] = {
+    [DATA] = ndp_data,
+    [TRIMMED] = ndp_data,
+    [RETURNED] = ndp_data,
+    [ACKNOWLEDGEMENT] = ndp_answer,
+    [REFUSAL] = ndp_answer,
+    [PULL] = { { p.pull, 4 }, { p.in_order, 4 } },
+  },
+  [5] = {
+    [DATA] = { { p.message_bytes, 8 }, { p.number, 4 } },
+    [GRANT] = { { p.granted, 4 }, { p.level, 4 } },
+    [RESEND] = { { p.first, 4 }, { p.past_last, 4 }, { p.round, 3 }, { p.level, 1 } },
+    [NEED_ACK] = { { p.message_bytes, 8 } },
   },
 }
 

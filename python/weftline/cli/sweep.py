@@ -36,6 +36,11 @@ def command(options: argparse.Namespace) -> int:
     if options.array and only is None:
         return _how_to_array(plan, options)
     line = ProgressLine(quiet=quiet)
+    wanted = len(plan.points if only is None else only)
+
+    def announce(left: int, cost: Estimate) -> None:
+        print(_announcement(plan, wanted, left, cost, on=options.on))
+
     result, outcome = runner.run(
         plan,
         jobs=options.jobs,
@@ -43,7 +48,7 @@ def command(options: argparse.Namespace) -> int:
         on=options.on,
         retry=options.retry,
         show=lambda text: line.show(text, at_once=True),
-        announce=None if quiet else lambda left, cost: print(_announcement(plan, left, cost, on=options.on)),
+        announce=None if quiet else announce,
         only=only,
     )
     line.clear()
@@ -134,14 +139,16 @@ def as_json(result: SweepResult) -> dict[str, Any]:
     }
 
 
-def _announcement(plan: Plan, left: int, cost: Estimate, *, on: str = "local") -> str:
+def _announcement(plan: Plan, wanted: int, left: int, cost: Estimate, *, on: str = "local") -> str:
     sizes = " x ".join(f"{axis.name} ({len(axis.variants)})" for axis in plan.sweep.axes) or "the scenario"
     seeds = len(plan.sweep.seeds)
     text = f"{len(plan.points)} runs: {sizes}, {seeds} seed{'s' if seeds > 1 else ''}"
     if plan.sweep.zipped:
         text += " (" + "; ".join(" with ".join(names) for names in plan.sweep.zipped) + ")"
-    if left < len(plan.points):
-        text += f"; {len(plan.points) - left} are finished already"
+    if wanted < len(plan.points):
+        text += f"; {wanted} of them here"
+    if left < wanted:
+        text += f"; {wanted - left} are finished already"
     if left and on == "ray":  # how many run at a time is known when it answers
         time = quantities.seconds_text(float(f"{cost.seconds_of_a_core:.2g}"))
         text += f"; the rest takes about {time} of a core"
@@ -165,7 +172,7 @@ def _dry_run(plan: Plan, options: argparse.Namespace) -> int:
         found = {"points": points, "seconds": cost.seconds, "memory_bytes": cost.memory_bytes, "jobs": jobs}
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
-    print(_announcement(plan, len(left), cost, on=options.on))
+    print(_announcement(plan, len(plan.points), len(left), cost, on=options.on))
     for axis in plan.sweep.axes:
         print(f"  {axis.name}: {', '.join(axis.variants)}")
     print(f"  seeds: {', '.join(map(str, plan.sweep.seeds))}")

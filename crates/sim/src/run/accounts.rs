@@ -13,7 +13,7 @@ impl Simulation {
     /// Totals of the run; also checks conservation, in release builds too.
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (disciplines, counters, steps) = (self.disciplines(), self.counters(), self.steps());
-        let (ranks, waiting) = (self.flows.take_ranks(), self.waiting_operations());
+        let (ranks, waiting) = (self.flows.take_ranks(), self.waiting_operations(ending == Ending::Stalled));
         let causes = self.causes();
         let on_wire: Vec<Vec<OnWire>> =
             self.regions.iter_mut().map(|region| region.in_turn(Region::take_apart)).collect();

@@ -453,15 +453,15 @@ impl Simulation {
         self.regions.iter().map(|region| region.graphs.unfinished()).sum()
     }
 
-    /// Why graphs have not ended: ranks that no path leads to any more, and the operations that wait for each
-    /// other.
-    pub(super) fn waiting_operations(&self) -> Vec<String> {
+    /// Why graphs have not ended: ranks that no path leads to any more, and the operations that wait; in a run
+    /// that is stalled, for each other.
+    pub(super) fn waiting_operations(&self, stalled: bool) -> Vec<String> {
         let mut all: Vec<(usize, Wait)> =
             self.regions.iter().flat_map(|region| region.graphs.waits()).collect();
         all.sort_by_key(|(graph, wait)| (wait.rank, *graph));
         let all: Vec<Wait> = all.into_iter().map(|(_, wait)| wait).collect();
         let mut text = if all.is_empty() { Vec::new() } else { self.cut_off() };
-        text.extend(waits::text(&all));
+        text.extend(waits::text(&all, stalled));
         text
     }
 

@@ -58,11 +58,12 @@ impl Player {
     }
 }
 
-/// The text about a stalled graph: a cycle of ranks, if there is one, and the first of the
-/// operations that wait.
-pub fn text(waits: &[Wait]) -> Vec<String> {
+/// The text about a graph that has not ended: the first of the operations that wait; and if it is stalled, a
+/// cycle of ranks, if there is one. Ranks whose messages are under way, or that compute, wait for each other too,
+/// and go on.
+pub fn text(waits: &[Wait], stalled: bool) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(cycle) = cycle(waits) {
+    if let Some(cycle) = stalled.then(|| cycle(waits)).flatten() {
         let ranks: Vec<String> = cycle.iter().map(|rank| rank.to_string()).collect();
         lines.push(format!("ranks {} wait for each other", ranks.join(" -> ")));
     }
