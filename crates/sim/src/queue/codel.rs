@@ -104,8 +104,8 @@ impl DisciplineParameters for CodelConfig {
         self.ecn.then_some("ecn = false")
     }
 
-    fn warning(&self, _limit: Limit, _port: &PortFacts) -> Option<String> {
-        self.rounded()
+    fn warning(&self, _limit: Limit, port: &PortFacts) -> Option<String> {
+        self.rounded().or_else(|| port.aims_too_long(self.target))
     }
 
     fn start(&self, _limit: Limit, _place: &PortPlace) -> CodelQueue {

@@ -22,7 +22,7 @@
 //! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
 use super::managed::{
-    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, QueueContext, Queued,
+    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortFacts, PortPlace, QueueContext, Queued,
 };
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
@@ -103,6 +103,10 @@ impl DisciplineParameters for Dualpi2Config {
             0 => Some("ecn = false, and l4s_class to a class of none of its packets"),
             _ => self.ecn.then_some("ecn = false"),
         }
+    }
+
+    fn warning(&self, _limit: Limit, port: &PortFacts) -> Option<String> {
+        port.aims_too_long(self.target)
     }
 
     fn start(&self, _limit: Limit, _place: &PortPlace) -> Dualpi2 {

@@ -82,8 +82,8 @@ impl DisciplineParameters for FqCodelConfig {
         self.codel.drops_instead()
     }
 
-    fn warning(&self, _limit: Limit, _port: &PortFacts) -> Option<String> {
-        self.codel.rounded()
+    fn warning(&self, _limit: Limit, port: &PortFacts) -> Option<String> {
+        self.codel.rounded().or_else(|| port.aims_too_long(self.codel.target))
     }
 
     fn tables(&self) -> PortMemory {

@@ -137,6 +137,24 @@ pub struct PortFacts<'a> {
     pub name: &'a dyn Fn() -> String,
 }
 
+/// Times of the waiting time that a discipline aims at, in base RTTs, above which it is one for other networks.
+const FAR: u64 = 10;
+
+impl PortFacts<'_> {
+    /// The warning of a waiting time to aim at that is many times the network's round trip.
+    pub fn aims_too_long(&self, target: Time) -> Option<String> {
+        let base_rtt = (self.base_rtt)();
+        (base_rtt > Time::ZERO && target.0 / FAR > base_rtt.0).then(|| {
+            format!(
+                "switch.queue.target: {target} at {} is for the Internet, and the longest base RTT is {base_rtt}: queues grow to many \
+                 times what the links need before anything is done. Set target, and the other times of the queue in proportion, to \
+                 some round trips or less",
+                (self.name)()
+            )
+        })
+    }
+}
+
 /// Where a port is: what disciplines derive their random streams and rates from.
 #[derive(Debug, Clone, Copy)]
 pub struct PortPlace<'a> {

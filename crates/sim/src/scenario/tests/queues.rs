@@ -71,3 +71,17 @@ fn control_that_is_slower_than_round_trips_and_halves_without_room_are_warned_of
         "{found:?}"
     );
 }
+
+#[test]
+fn waiting_times_for_the_internet_deserve_a_look_in_a_fabric() {
+    let aims = |queue: &str| {
+        let found = warnings_of(queue, TCP).into_iter();
+        found.filter(|warning| warning.starts_with("switch.queue.target: ")).collect::<Vec<_>>()
+    };
+    for kind in ["codel", "fq-codel", "dualpi2"] {
+        let found = aims(&format!("kind = \"{kind}\""));
+        assert!(found.len() == 1 && found[0].contains("is for the Internet"), "{kind}: {found:?}");
+    }
+    assert_eq!(aims("kind = \"codel\", target = \"50us\", interval = \"1ms\""), [""; 0]);
+    assert_eq!(aims("kind = \"dualpi2\", target = \"50us\", update = \"50us\""), [""; 0]);
+}
