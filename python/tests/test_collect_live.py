@@ -106,6 +106,22 @@ ids = 64
 """
 
 
+def test_ids_of_packets_without_df_are_not_digests_and_a_warning_counts_them(tmp_path):
+    packets = []
+    for number, flags in enumerate((0x4000, 0, 0, 0x2000)):
+        udp = struct.pack("!HHHH", 5000, 9000, 8, 1)
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 28, 0x1234, flags, 61, 17, 0)
+        packets.append((number, head + bytes([10, 0, 0, 1, 10, 0, 0, 2]) + udp))
+    capture = tmp_path / "ids.pcap"
+    capture.write_bytes(classic(packets, link=101))
+    done = subprocess.run(command(capture, "--pint-ipv4-id"), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "4 packets = 1 with telemetry + 3 without" in done.stdout
+    assert "left out: 2 IPv4 ids of unfragmented packets without DF" in done.stdout
+    assert "warning: the IPv4 ids of 2 unfragmented packets without DF are not read as digests" in done.stderr
+    assert "warning" not in subprocess.run(command(capture), capture_output=True, text=True).stderr
+
+
 def test_digests_in_ipv4_ids_give_the_path(tmp_path):
     plan_file = tmp_path / "plan.toml"
     plan_file.write_text(QUERIES)

@@ -107,7 +107,7 @@ def collect(
     report_ports : list of int, optional
         UDP ports of telemetry reports (default: 32766).
     pint_ipv4_id, pint_flow_label : bool
-        Whether the IPv4 id of unfragmented packets, or the IPv6 flow label, is a digest of PINT.
+        Whether the IPv4 id of unfragmented packets with DF, or the IPv6 flow label, is a digest of PINT.
     plan : path
         Plan of PINT: digests are decoded.
     topology : path

@@ -15,7 +15,7 @@ use crate::histogram::{self, Histogram};
 use crate::int::{Header, Md, Values};
 use crate::ioam::{Ioam, Trace};
 use crate::ip::{FlowKey, Ip};
-use crate::packet::{Digest, DigestCarrier, Markers, Telemetry, telemetry};
+use crate::packet::{Digest, DigestCarrier, Markers, Telemetry, id_is_in_use, telemetry};
 use crate::pint::UselessDigest;
 use crate::report::Group;
 use crate::sequence::Sequence;
@@ -91,6 +91,8 @@ counts! {
     hpcc,
     timestamps_only,
     pint_digests,
+    /// With digests in IPv4 ids: unfragmented packets without DF, whose ids are for fragments (RFC 6864).
+    ids_without_df,
     /// With a plan: digests that are more than its 64 bits.
     wide_digests,
     /// With a plan: of packets with a higher hop limit than the carrier says that they began with.
@@ -338,6 +340,7 @@ impl Intake {
             }
         };
         let markers = Arc::clone(&self.markers);
+        self.counts.ids_without_df += u64::from(markers.pint_ipv4_id && id_is_in_use(&ip));
         let (mut found, mut refused) = (false, false);
         telemetry(&ip, &markers, &mut |result| match result {
             Ok(telemetry) => {

@@ -37,7 +37,7 @@ pub struct Markers {
     pub before_tcp_options: bool,
     /// UDP ports that reports are sent to.
     pub report_ports: Vec<u16>,
-    /// Whether the id of unfragmented IPv4 packets is a digest of PINT.
+    /// Whether the id of unfragmented IPv4 packets with DF is a digest of PINT.
     pub pint_ipv4_id: bool,
     /// Whether the IPv6 flow label is: 4 bits of the plan, 16 of the digest, 0 for none.
     pub pint_flow_label: bool,
@@ -141,6 +141,13 @@ impl Digest {
     fn of(carrier: DigestCarrier, digest: u128, digest_bits: u8) -> Digest {
         Digest { carrier, digest, digest_bits, plan: None, initial_hop_limit: None }
     }
+}
+
+/// Whether the id of an IPv4 packet is that of a datagram that may still be cut into fragments: switches may not write a digest there.
+///
+/// Source: RFC 6864 §4: the id is free in atomic datagrams alone, which have DF set, MF clear and offset 0.
+pub fn id_is_in_use(ip: &Ip) -> bool {
+    ip.id.is_some() && !ip.dont_fragment && !ip.fragment
 }
 
 /// The digest in a field that every IP header has.

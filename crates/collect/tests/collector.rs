@@ -184,6 +184,23 @@ fn classic(packets: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
+#[test]
+fn an_id_without_df_is_for_fragments_and_is_not_a_digest() {
+    let markers = Markers { pint_ipv4_id: true, ..Markers::default() };
+    let mut found = Collector::new(markers, MEMORY);
+    // DF; none; more fragments; DF at an offset; neither.
+    for flags in [0x4000u16, 0, 0x2000, 0x4001, 0x8000] {
+        let mut packet = [&[0x45, 0, 0, 28, 0x12, 0x34][..], &flags.to_be_bytes(), &[61, 17, 0, 0]].concat();
+        packet.extend([10, 0, 0, 1, 10, 0, 0, 2, 0x13, 0x88, 0x23, 0x28, 0, 8, 0, 0]);
+        take(&mut found, 0, &packet);
+    }
+    let counts = found.counts();
+    assert_eq!((counts.pint_digests, counts.ids_without_df, counts.without_telemetry), (1, 2, 4));
+    let mut unmarked = collector();
+    take(&mut unmarked, 0, &[&[0x45, 0, 0, 28, 0x12, 0x34, 0, 0, 61, 17][..], &[0; 18]].concat());
+    assert_eq!(unmarked.counts().ids_without_df, 0);
+}
+
 /// pcapng, big-endian, nanoseconds, an offset of 100 s.
 fn next_generation(packets: &[Vec<u8>]) -> Vec<u8> {
     let mut file = Vec::new();

@@ -75,7 +75,9 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         metavar="PORT",
         help="UDP port of telemetry reports, may be repeated (default: 32766)",
     )
-    collect.add_argument("--pint-ipv4-id", action="store_true", help="the IPv4 id is a digest of PINT")
+    collect.add_argument(
+        "--pint-ipv4-id", action="store_true", help="the IPv4 id is a digest of PINT (DF set)"
+    )
     collect.add_argument("--pint-flow-label", action="store_true", help="the IPv6 flow label is one")
     arguments.add_out(collect, "DIR", "write summary.json and the tables as JSON lines")
     collect.add_argument(
@@ -149,7 +151,14 @@ def _shared(options: argparse.Namespace) -> dict[str, Any]:
 
 def _show(found: Collected, options: argparse.Namespace, plan: str | None) -> None:
     from weftline.collector import TABLES
+    from weftline.terminal import say
 
+    if passed := found.summary["counts"].get("ids_without_df"):
+        say(
+            "warning",
+            f"the IPv4 ids of {passed:,} unfragmented packets without DF are not read as digests: switches "
+            "must not write the id of a packet that may still be fragmented (RFC 6864); let senders set DF",
+        )
     if options.json:
         arguments.print_json({"summary": found.summary, **{name: getattr(found, name) for name in TABLES}})
         return
@@ -464,6 +473,7 @@ def _summary(summary: dict[str, Any]) -> str:
         ("empty_stacks", "stacks without a hop"),
         ("flows_refused", "packets of flows beyond --memory"),
         ("flows_evicted", "flows evicted"),
+        ("ids_without_df", "IPv4 ids of unfragmented packets without DF"),
         ("wide_digests", "PINT digests wider than 64 bits"),
         ("impossible_hop_limits", "PINT digests of packets with a hop limit above the one they began with"),
         ("late_paths", "paths of late packets"),
@@ -473,7 +483,7 @@ def _summary(summary: dict[str, Any]) -> str:
         ("sources_refused", "report datagrams of sources beyond the limit"),
         ("events_refused", "events beyond the limit"),
     )
-    refused = [f"{counts[key]:,} {text}" for key, text in left_out if counts[key]]
+    refused = [f"{counts[key]:,} {text}" for key, text in left_out if counts.get(key)]
     if refused:
         lines.append("left out: " + ", ".join(refused))
     if steps := counts.get("clock_steps"):
