@@ -253,7 +253,10 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
             classes: workloads.classes(&transports),
         };
         let config = switch::read(section, &cx);
-        check::headroom_fits(section, net, &config, &transports, &telemetry);
+        // Whether switches pause by default is the first transport's to say, which may have been refused.
+        if !transports.is_empty() {
+            check::headroom_fits(section, net, &config, &transports, &telemetry);
+        }
         check::transports_fit(section, net, (&config, nic_policy), &transports, &telemetry, &rules);
         balancing::balancer_serves(section, net, &config);
         config
@@ -362,8 +365,8 @@ fn auto_stall(
     failures: &Failures,
     network: Option<&Network>,
 ) -> Time {
-    let longest =
-        transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);
+    let facts = || transports.iter().map(TransportConfig::facts);
+    let longest = facts().map(|facts| facts.longest_timeout).max().unwrap_or(Time::ZERO);
     let rounds = failures.loss.zip(network).map_or(10, |(loss, network)| {
         // Two packets and their answers (a request and its grant, data and their acknowledgement) arrive over the longest path.
         let over = |kind| loss.arrives(kind, f64::from(network.diameter()));
@@ -371,8 +374,15 @@ fn auto_stall(
         let arrive = data * control * data.min(control).powi(2);
         (1e-6f64.ln() / (-arrive).ln_1p()).ceil().clamp(10.0, 10_000.0) as u64
     });
+    let doubled = |(first, most): (Time, Time)| {
+        let timeout = |doublings: u64| most.0.min(first.0.saturating_mul(1 << doublings.min(40)));
+        Time((0..rounds).map(timeout).fold(0, u64::saturating_add))
+    };
+    let backed_off = facts().filter_map(|facts| facts.backoff).map(doubled).max();
+    let backed_off = backed_off.filter(|_| failures.loss.is_some()).unwrap_or(Time::ZERO);
     let processed = Time(host.packet_time.0.saturating_mul(1000));
-    Time::from_ms(100).max(Time(longest.0.saturating_mul(rounds))).saturating_add(processed)
+    let timeouts = Time(longest.0.saturating_mul(rounds)).max(backed_off);
+    Time::from_ms(100).max(timeouts).saturating_add(processed)
 }
 
 /// The sections of the resolved scenario in the order in which people write them.

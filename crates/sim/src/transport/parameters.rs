@@ -291,7 +291,10 @@ impl RunContext<'_> {
                 IntLayout::for_nic(self.topology.nic_rate(), slower, packet)
             }
         };
-        IntLayout { wraps_queue: rules.wraps_queue, ..layout }
+        let fastest = self.topology.links.iter().map(|link| link.rate).max();
+        let dated = layout.up_to(fastest.unwrap_or(Rate(1)));
+        let comparable = if rules.undated_int { Time::MAX } else { dated.comparable };
+        IntLayout { wraps_queue: rules.wraps_queue, comparable, ..layout }
     }
 }
 
@@ -378,7 +381,7 @@ pub struct Facts<'a> {
     pub keeps_connections: bool,
     /// Each packet has a label of its own, by which balancers choose its path.
     pub labels_packets: bool,
-    /// Packets of a flow have different labels and may take different paths.
+    /// Packets of a flow have different labels, at least after one another, and may take different paths.
     pub spreads_flows: bool,
     /// Number of subflows of a flow, whose packets have no common order; none if there are no subflows.
     pub subflows: Option<u8>,
@@ -400,10 +403,15 @@ pub struct Facts<'a> {
     pub marked_controller: Option<&'a str>,
     /// Its senders react to marks, or its packets are never marked (they have the flag `NOT_CAPABLE`).
     pub heeds_marks: bool,
+    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to keep a
+    /// link busy; none: no such bound is known, or marks change nothing.
+    pub queue_at_marks: Option<f64>,
     /// The name of the controller, if it takes longer round trips for congestion.
     pub delay_controller: Option<&'a str>,
     /// Maximum time between two retransmissions of the same packet.
     pub longest_timeout: Time,
+    /// Timeouts in a row double from the first of these to the second.
+    pub backoff: Option<(Time, Time)>,
     /// Time for which a timer remains after its flow has ended.
     pub timer_left: Time,
     /// A packet that is lost has those sent after it sent again.
@@ -448,8 +456,10 @@ impl Default for Facts<'_> {
             controller_name: None,
             marked_controller: None,
             heeds_marks: false,
+            queue_at_marks: None,
             delay_controller: None,
             longest_timeout: Time::ZERO,
+            backoff: None,
             timer_left: Time::ZERO,
             goes_back: false,
             openings: None,

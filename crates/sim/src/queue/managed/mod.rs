@@ -138,7 +138,7 @@ pub struct PortFacts<'a> {
 }
 
 /// Times of the waiting time that a discipline aims at, in base RTTs, above which it is one for other networks.
-const FAR: u64 = 10;
+const FAR: u64 = 50;
 
 impl PortFacts<'_> {
     /// The warning of a waiting time to aim at that is many times the network's round trip.

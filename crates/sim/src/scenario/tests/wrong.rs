@@ -263,7 +263,7 @@ fn queues_that_no_packet_fits_and_links_that_lose_many_packets_are_warned_about(
     assert!(class(3)[0].contains("data wait with the headers"), "{:?}", class(3));
     // Over two links: 0.8^2 of the packets arrive, and 0.8^4 of the SYNs are answered; seven are sent.
     let lossy = |rest: &str| warnings(&format!("[transport]\nkind = \"tcp\"\n{rest}"));
-    let found = lossy("[failures]\nloss = 0.2\n");
+    let found = lossy("syn_retries = 6\n[failures]\nloss = 0.2\n");
     assert!(
         found[0].contains("2 links, 64.00 % of the packets of tcp arrive and 40.96 % are answered"),
         "{found:?}"
@@ -468,6 +468,21 @@ fn headroom_that_does_not_fit_the_buffer_is_refused() {
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("s.toml:7: switch.buffer: the ports of "), "{found:?}");
     assert!(found[0].ends_with("set a larger buffer, or pfc = { enabled = false }"), "{found:?}");
+}
+
+#[test]
+fn a_transport_that_is_refused_brings_no_error_about_the_headroom_of_another() {
+    let of = |rate: &str| {
+        let link = "delay = \"1ms\"";
+        problems_set(&[
+            ("topology.host_link", &format!("{{ rate = \"10Gbps\", {link} }}")),
+            ("transport", &format!("{{ kind = \"tcp\", app_rate = \"{rate}\" }}")),
+            ("switch.buffer", "1MB"),
+        ])
+    };
+    assert_eq!(of("1Gbps"), [""; 0]);
+    let found = of("0bps");
+    assert!(found.len() == 1 && found[0].contains("app_rate"), "{found:?}");
 }
 
 #[test]
@@ -792,12 +807,12 @@ fn thresholds_that_keep_a_link_from_being_filled_deserve_a_look() {
     );
     let found = of("10Gbps", "1ms", "");
     assert!(
-        found[0].contains("30KB (kmax), less than a seventh of the ") && found[0].contains("\"dctcp\""),
+        found[0].contains("30KB (kmax), less than 717") && found[0].contains("flows of \"dctcp\""),
         "{found:?}"
     );
     assert_eq!(of("10Gbps", "10us", ""), [""; 0]);
     assert!(
         of("100Mbps", "1ms", "kmin = \"400B\", kmax = \"1.6KB\"")[0]
-            .contains("(kmax), less than a seventh of the ")
+            .contains("(kmax), less than 7.1")
     );
 }
