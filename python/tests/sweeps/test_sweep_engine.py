@@ -249,9 +249,24 @@ def test_an_overload_is_no_steady_state_and_a_light_load_is(tmp_path):
     )
     # 0.3 and 0.7 of 20 Gb/s: the link of 10 Gb/s is used to 60 and offered 140 per cent.
     light, heavy = (list(cell.runs.values()) for cell in found.cells)
-    assert steady.remark(light, warmup=True) == ""
-    assert "not a steady state" in steady.remark(heavy, warmup=True)
-    assert "not a steady state" in steady.remark(heavy[:1], warmup=True)
+    assert steady.remark(light, warmup=None) == ""
+    assert "not a steady state" in steady.remark(heavy, warmup=None)
+    assert "not a steady state" in steady.remark(heavy[:1], warmup=None)
+
+
+def test_a_warmup_that_is_too_short_for_the_empty_beginning_is_named(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 8, "host_link": {"rate": "10Gbps", "delay": "1us"}},
+        "transport": {"controller": {"kind": "dctcp"}},
+        "workload": [{"kind": "poisson", "sizes": "websearch", "load": 0.7, "duration": "150ms"}],
+    }
+    report = {"metrics": ["slowdown_mean"], "warmup": "1%"}
+    with pytest.warns(weftline.WeftlineWarning, match="leave out more of them"):
+        found = weftline.sweep(scenario, {}, seeds=5, report=report, out=tmp_path / "s")
+    runs = list(found.cells[0].runs.values())
+    assert steady.remark(runs, warmup="") == steady.BEGINNING
+    assert steady.remark(runs, warmup="1%") == steady.STILL_BEGINNING
+    assert steady.remark(runs, warmup="20%") == ""
 
 
 @pytest.mark.parametrize(
@@ -274,7 +289,7 @@ def test_random_incasts_and_requests_beyond_the_capacity_are_no_steady_state(tmp
         found = weftline.sweep(scenario, changes, seeds=3, report=report, out=tmp_path / "s")
         (cell,) = found.cells
         runs = list(cell.runs.values())
-        assert (says in steady.remark(runs, warmup=True)) == is_over
+        assert (says in steady.remark(runs, warmup=None)) == is_over
         assert any("waited" in text for text in runs[0].warnings) == (is_over and "waited" in says)
 
 

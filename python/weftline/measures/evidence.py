@@ -333,7 +333,7 @@ def against(
     if needed(name):
         counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted) or (short_runs(name, counted) if len(runs) > 1 else [])
-    remark = steady.remark(runs, warmup=True) if remark is None else remark
+    remark = steady.remark(runs, warmup=None) if remark is None else remark
     return found + ([Reason("steady", remark)] if remark else [])
 
 

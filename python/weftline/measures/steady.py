@@ -53,6 +53,11 @@ TOO_SHORT = (
     "start: not a steady state; run it longer"
 )
 BEGINNING = "the first quarter of the arrivals met fewer flows than the second half: leave it out (warmup)"
+STILL_BEGINNING = (
+    "the first quarter of the arrivals that count met fewer flows than their second half: leave out more of "
+    "them (warmup)"
+)
+BEGINNINGS = (BEGINNING, STILL_BEGINNING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +92,17 @@ def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows), finished=False))
 
 
-def under_way(run: Run) -> list[float] | None:
+def under_way(run: Run, warmup: str = "") -> list[float] | None:
     """Return the mean number of flows under way in each quarter of the time in which flows start.
 
-    None if all of them start at one moment.
+    That time begins after `warmup`. None if all of them start at one moment.
     """
-    return _under_way(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
+    since = Window.of(run, warmup, "").first_ns if warmup else 0.0
+    return _under_way(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns, since)
 
 
 @lru_cache(maxsize=4096)
-def _under_way(folder: Path, modified: int) -> list[float] | None:
+def _under_way(folder: Path, modified: int, since: float) -> list[float] | None:
     from weftline import _native
 
     del modified  # part of the key alone
@@ -104,7 +110,9 @@ def _under_way(folder: Path, modified: int) -> list[float] | None:
     starts = of["start_ns"]
     if len(starts) < 2 or min(starts) == max(starts):
         return None
-    first, last = min(starts), max(starts)
+    first, last = max(since, min(starts)), max(starts)
+    if first >= last:
+        return None
     quarter = (last - first) / 4
     found = [0.0] * 4
     for start, finish in zip(starts, of["finish_ns"], strict=True):
@@ -157,11 +165,12 @@ def waited_text(runs: Sequence[Run]) -> str:
     )
 
 
-def remark(runs: Sequence[Run], *, warmup: bool) -> str:
+def remark(runs: Sequence[Run], *, warmup: str | None) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
     Flows that do not arrive at random over time have no steady state and are not checked. At
-    most `MAX_LOOKED_AT` runs are looked at. `warmup`: whether early flows are left out already.
+    most `MAX_LOOKED_AT` runs are looked at. `warmup`: the time or share at the beginning that is left out
+    already, and whose rest has to be steady; None: the beginning is not looked at.
     """
     runs = runs[:MAX_LOOKED_AT]
     if not runs or not any(map(_is_random, runs[0].scenario.get("workload", []))):
@@ -176,8 +185,11 @@ def remark(runs: Sequence[Run], *, warmup: bool) -> str:
     counts = [long_bytes(run) for run in runs]
     if sum(count for count, _ in counts) > LONG * sum(count for _, count in counts):
         return TOO_SHORT
-    if not warmup and _grows([(q[0], (q[2] + q[3]) / 2) for q in quarters]):
-        return BEGINNING
+    if warmup is None:
+        return ""
+    counted = [found for run in runs if (found := under_way(run, warmup)) is not None]
+    if counted and _grows([(q[0], (q[2] + q[3]) / 2) for q in counted]):
+        return STILL_BEGINNING if warmup else BEGINNING
     return ""
 
 

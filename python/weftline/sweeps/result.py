@@ -331,7 +331,7 @@ class SweepResult:
         """Return what is wrong with the steadiness of a combination's runs, "" if nothing shows."""
         if cell.choice not in self._remarks:
             runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MAX_LOOKED_AT]]
-            self._remarks[cell.choice] = steady.remark(runs, warmup=bool(self.report.warmup))
+            self._remarks[cell.choice] = steady.remark(runs, warmup=self.report.warmup)
         return self._remarks[cell.choice]
 
     @cached_property
@@ -428,7 +428,7 @@ class SweepResult:
         doubts += evidence.differ(name, ours, theirs, self.choice.flows(name))
         if self.same_flows(cell, base):
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
-            doubts = [reason for reason in doubts if reason.text != steady.BEGINNING]
+            doubts = [reason for reason in doubts if reason.text not in steady.BEGINNINGS]
         found = self.difference(name, cell, base)
         return evidence.separated(found, evidence.of_difference(found, doubts), paired=paired)
 
