@@ -7,6 +7,8 @@ import pytest
 native = pytest.importorskip("weftline._native")
 
 from weftline.cli.main import main  # noqa: E402
+from weftline.cli.why import _ranges_text  # noqa: E402
+from weftline.runs import Run  # noqa: E402
 
 INCAST = """
 name = "incast"
@@ -98,6 +100,77 @@ def test_a_page_shows_the_chain(run, tmp_path, capsys):
     assert main(["why", str(run), "--flow", "2", "--out", str(page)]) == 0
     text = page.read_text()
     assert 'class="chain"' in text and "queue of others" in text and "s0-&gt;host0" in text
+
+
+UNFINISHED = """
+seed = 3
+[topology]
+kind = "star"
+hosts = 4
+[run]
+until = "50us"
+[transport]
+controller = { kind = "none" }
+[[workload]]
+kind = "flows"
+flows = [{ src = 1, dst = 0, size = "10KB" }, { src = 2, dst = 3, size = "10MB" }]
+"""
+
+
+def test_flows_that_had_not_finished_are_counted(tmp_path, capsys):
+    (tmp_path / "short.toml").write_text(UNFINISHED)
+    folder = str(tmp_path / "run")
+    assert main(["run", str(tmp_path / "short.toml"), "--out", folder, "--quiet"]) == 0
+    left_out = "1 of 2 flows had not finished when the run ended and are left out"
+    fewer = "1 flow had finished, fewer than the 2 that --slowest asks for"
+
+    def text(*options):
+        capsys.readouterr()
+        assert main(["why", folder, *options]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    assert left_out in text() and fewer not in text()
+    assert left_out in text("--slowest", "2") and fewer in text("--slowest", "2")
+    answer = json.loads(text("--slowest", "2", "--json"))
+    assert (answer["left_out"], answer["finished"], answer["unfinished"]) == (0, 1, 1)
+    answer = json.loads(text("--group", "flows", "--json"))
+    assert (answer["finished"], answer["unfinished"]) == (1, 1)
+    page = tmp_path / "why.html"
+    text("--slowest", "2", "--out", str(page))
+    assert left_out in " ".join(page.read_text().split())
+    assert "finished" not in json.loads(text("--flow", "0", "--json"))
+
+
+JOB = """
+[topology]
+kind = "rail"
+nodes = 2
+gpus = 2
+spines = 1
+[[workload]]
+kind = "collective"
+operation = "all-reduce"
+algorithm = "hierarchical"
+scale_up_rate = "900Gbps"
+bytes = "4KB"
+"""
+
+
+def test_numbers_of_messages_within_a_domain_are_not_among_those_of_flows(tmp_path, capsys):
+    (tmp_path / "job.toml").write_text(JOB)
+    folder = str(tmp_path / "run")
+    assert main(["run", str(tmp_path / "job.toml"), "--out", folder, "--quiet"]) == 0
+    found = Run.read(folder).flows.to_dicts()
+    first, last = (of(row["flow_id"] for row in found) for of in (min, max))
+    assert first > 0 and last - first + 1 == len(found)
+    assert main(["why", folder, "--flow", "0"]) == 2
+    assert f"flow 0: the run has no such flow; its flows are {first} to {last}\n" in capsys.readouterr().err
+
+
+def test_ranges_of_numbers():
+    assert _ranges_text([3, 0, 1, 7]).startswith("0 to 1, 3, 7; messages within")
+    assert _ranges_text(range(4)) == "0 to 3"
+    assert _ranges_text(range(0, 20, 2)).startswith("0, 2, 4, 6, ..., 18;")
 
 
 def test_what_cannot_be_answered_is_refused(run, tmp_path, capsys):

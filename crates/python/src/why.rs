@@ -313,12 +313,8 @@ fn slowdown(record: &FlowRecord) -> f64 {
 /// The chosen flows: one, or the slowest.
 fn chosen(records: &[FlowRecord], config: &Config, asked: &Asked) -> PyResult<Vec<FlowRecord>> {
     if let Some(flow) = asked.flow {
-        let found = records.iter().find(|record| record.flow == flow);
-        let last = records.iter().map(|record| record.flow).max();
-        let Some(record) = found else {
-            let known =
-                last.map_or("it has no flows".to_string(), |last| format!("its flows are 0 to {last}"));
-            return Err(input(format!("flow {flow}: the run has no such flow; {known}")));
+        let Some(record) = records.iter().find(|record| record.flow == flow) else {
+            return Err(input(format!("flow {flow}: the run has no such flow")));
         };
         if record.finish.is_none() {
             return Err(input(format!("flow {flow}: it had not finished when the run ended")));

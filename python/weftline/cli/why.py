@@ -87,13 +87,14 @@ def _why(options: argparse.Namespace) -> int:
         intervals=bool(options.json or options.out),
         controllers=options.controller,
     )
+    notes = notes_of(answer, group=options.group, asked=options.slowest)
     if options.link:
         answer["flows"] = waited_at(answer, options.link)
     if options.out:
         from weftline.report import why_page
 
         tables = [flow_tables(flow) for flow in answer["flows"]]
-        path = why_page.write(Path(options.out), answer, run=str(options.folder), tables=tables)
+        path = why_page.write(Path(options.out), answer, run=str(options.folder), tables=tables, notes=notes)
         if not options.json:
             print(f"page: {path}")
     if options.json:
@@ -107,8 +108,8 @@ def _why(options: argparse.Namespace) -> int:
         print("\n\n".join(flow_text(flow) for flow in answer["flows"]))
     if not one_by_one or len(answer["flows"]) > 1:
         print(("\n" if one_by_one else "") + links_text(answer))
-    if answer["left_out"]:
-        print(f"\n{wrapped(left_text(answer))}")
+    for note in notes:
+        print(f"\n{wrapped(note)}")
     return 0
 
 
@@ -133,6 +134,9 @@ def why(
     ------
     InputError
         If there is no such flow, step or link, or the scenario does not give the stored results again.
+
+    Where flows are chosen by their slowdown, ``finished`` and ``unfinished`` are how many flows, of the group
+    if one is given, had finished and had not.
     """
     from weftline import _native
     from weftline.measures import steps
@@ -142,6 +146,8 @@ def why(
     status = run.summary.get("status")
     if status not in ("done", "stalled"):
         raise InputError(f"{folder}: its status is {status}; expected a run that came to its end")
+    if flow is not None:
+        _check_flow(run, flow)
     path = run.out / "scenario.toml"
     try:
         text = path.read_text("utf-8")
@@ -164,12 +170,58 @@ def why(
         intervals=intervals,
     )
     answer = json.loads(found)
+    if flow is None and step is None:
+        answer["finished"], answer["unfinished"] = _finished(run, group)
     if step is not None:
         of = answer["step"]
         of["job_name"] = steps.job_names([run])[of["workload"], of["job"]]
     if step == SLOWEST:
         answer["step"]["unended"] = _unended(run, group, workload)
     return answer
+
+
+def _check_flow(run: Run, flow: int) -> None:
+    """Raise an InputError if a run has no flow of this number, or it had not finished."""
+    from weftline import columns
+
+    of = columns.read(run.flows, ("flow_id", "fct_ns"))
+    try:
+        finished = of["fct_ns"][of["flow_id"].index(flow)] is not None
+    except ValueError:
+        known = f"its flows are {_ranges_text(of['flow_id'])}" if of["flow_id"] else "it has no flows"
+        raise InputError(f"flow {flow}: the run has no such flow; {known}") from None
+    if not finished:
+        raise InputError(f"flow {flow}: it had not finished when the run ended")
+
+
+def _ranges_text(numbers: Sequence[int]) -> str:
+    """Return numbers as ``"0 to 3, 7, 9 to 12"``; of many ranges the first and the last."""
+    ranges: list[list[int]] = []
+    for number in sorted(numbers):
+        if ranges and ranges[-1][1] + 1 == number:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    texts = [str(first) if first == last else f"{first} to {last}" for first, last in ranges]
+    if len(texts) > SHOWN:
+        texts[SHOWN - 1 : -1] = ["..."]
+    others = (
+        "; messages within a host or a scale-up domain and of jobs with messages = false take numbers too"
+    )
+    return ", ".join(texts) + (others if len(texts) > 1 else "")
+
+
+def _finished(run: Run, group: str | None) -> tuple[int, int]:
+    """Return how many flows of a run, or of a group of it, had finished, and how many had not."""
+    if group is None:
+        done = int(run.summary["flows_done"])
+        return done, int(run.summary["flows"]) - done
+    from weftline import columns
+
+    of = columns.read(run.flows, ("group", "fct_ns"))
+    times = [time for name, time in zip(of["group"], of["fct_ns"], strict=True) if name == group]
+    unfinished = times.count(None)
+    return len(times) - unfinished, unfinished
 
 
 def _unended(run: Run, group: str | None, workload: int | None) -> int:
@@ -201,8 +253,9 @@ def waited_at(answer: dict[str, Any], link: str) -> list[dict[str, Any]]:
     if not found:
         known = [one["link"] for one in answer["links"]]
         hint = f": they waited at {', '.join(known[:SHOWN])}" if known else ""
-        count = len(answer["flows"])
-        raise InputError(f'none of the {count} slowest flows waited at the link "{link}"{hint}')
+        count, notes = len(answer["flows"]), notes_of(answer)
+        more = f"; {'; '.join(notes)}" if notes else ""
+        raise InputError(f'none of the {count} slowest flows waited at the link "{link}"{hint}{more}')
     return sorted(found, key=lambda flow: -waited[flow["flow"]])
 
 
@@ -378,6 +431,25 @@ def step_sentence(answer: dict[str, Any]) -> str:
         f"{step['ranks']} ranks took {_ps(step['time_ps'])}{slowdown}; {overlap}"
         f"{len(step['chain'])} computations and messages, one after the other, decided when it ended"
     )
+
+
+def notes_of(answer: dict[str, Any], *, group: str | None = None, asked: int | None = None) -> list[str]:
+    """Return which flows have no account although they may be among the slowest.
+
+    `group`: that of the flows, if one was named; `asked`: how many flows were asked for.
+    """
+    of = f" of group {group}" if group else ""
+    notes = [left_text(answer)] if answer["left_out"] else []
+    finished, unfinished = answer.get("finished", 0), answer.get("unfinished", 0)
+    if unfinished:
+        notes.append(
+            f"{unfinished:,} of {finished + unfinished:,} flows{of} had not finished when the run ended "
+            "and are left out; they may be the slowest"
+        )
+    if asked and "finished" in answer and finished < asked:
+        some = ("flow" if finished == 1 else "flows") + of
+        notes.append(f"{finished:,} {some} had finished, fewer than the {asked:,} that --slowest asks for")
+    return notes
 
 
 def left_text(answer: dict[str, Any]) -> str:

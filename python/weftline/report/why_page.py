@@ -49,12 +49,21 @@ MAX_LINES, MAX_FLOWS = 4, 5
 """Lines whose slowest flows a page lists, and how many of each."""
 
 
-def write(path: Path, answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]]) -> Path:
-    """Write the page of an answer; `tables` has those of each flow."""
-    return page.save(path, html(answer, run=run, tables=tables))
+def write(
+    path: Path,
+    answer: dict[str, Any],
+    *,
+    run: str,
+    tables: Sequence[Sequence[Table]],
+    notes: Sequence[str] = (),
+) -> Path:
+    """Write the page of an answer; `tables` has those of each flow, `notes` what the answer leaves out."""
+    return page.save(path, html(answer, run=run, tables=tables, notes=notes))
 
 
-def html(answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]]) -> str:
+def html(
+    answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]], notes: Sequence[str] = ()
+) -> str:
     """Return the page of an answer as text."""
     shown = list(zip(answer["flows"], tables, strict=True))
     if "step" in answer:
@@ -77,7 +86,9 @@ def html(answer: dict[str, Any], *, run: str, tables: Sequence[Sequence[Table]])
         subtitle=run,
         about=[("command", f"weftline why {run}"), ("fingerprint", answer["fingerprint"])],
         sections=sections,
-        lead=page.Lead(question="Where did the time go?", answer=_answers(answer)),
+        lead=page.Lead(
+            question="Where did the time go?", answer=[*_answers(answer), *(f"{note}." for note in notes)]
+        ),
     )
 
 
