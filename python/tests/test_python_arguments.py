@@ -43,6 +43,35 @@ def test_run_names_the_argument_that_is_wrong(tmp_path, monkeypatch, argument, v
     assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]
 
 
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        *(("threads", value) for value in (-1, 1025, "2", 1000.0, True)),
+        *(("memory", value) for value in ("x", "", "0B", "5", -5, 8e9, True)),
+        *(("seed", value) for value in (-1, 2**63, 1.5, "1", True)),
+    ],
+)
+def test_an_argument_is_checked_before_stored_results_are_returned(run, argument, value):
+    expected = {
+        "threads": "a whole number from 0 to 1024",
+        "memory": '"none" or a size above zero such as "8GB", found ',
+        "seed": r"a whole number from 0 to 2\^63 - 1, found ",
+    }
+    with pytest.raises(InputError, match=f"^{argument}: expected {expected[argument]}"):
+        weftline.run(run.out.parent / "small.toml", out=run.out, **{argument: value})
+
+
+@pytest.mark.parametrize(
+    "limits", [{"threads": 2}, {"memory": "none"}, {"memory": " 0.5 TB"}, {"threads": 0}]
+)
+def test_other_limits_do_not_make_another_run(run, limits):
+    assert weftline.run(run.out.parent / "small.toml", out=run.out, **limits).reused
+
+
+def test_the_largest_seed(run):
+    assert weftline.Scenario(run.out.parent / "small.toml", seed=2**63 - 1).values["seed"] == 2**63 - 1
+
+
 @pytest.mark.parametrize("name", ["\udcff.toml", "\ud800.toml"])
 def test_the_name_of_a_scenario_is_text(name):
     with pytest.raises(InputError, match=r"^scenario: expected text in UTF-8"):

@@ -12,7 +12,8 @@ from decimal import Decimal
 
 from weftline.errors import InputError
 
-_BYTES = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_BYTES = {"B": 1, "KB": 10**3, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BYTES |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIMES = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _RATES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _QUANTITY = re.compile(r"\s*([0-9.]+)\s*([A-Za-z]+)\s*\Z")
@@ -138,8 +139,8 @@ def _without_zeros(text: str) -> str:
 def parse_seeds(text: str) -> list[int]:
     """Return the seeds of ``"1-5"`` or ``"1,2,7"``."""
     found = parse_numbers(text, f"--seeds {text}", "seed")
-    if max(found) >= 2**64:
-        raise InputError(f"--seeds {text}: expected seeds from 0 to 2^64 - 1")
+    if max(found) >= 2**63:
+        raise InputError(f"--seeds {text}: expected seeds from 0 to 2^63 - 1")
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import operator
 import os
 import re
 import sys
@@ -14,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from weftline import _native, integrity, own_schemes, provenance, scenarios
+from weftline import _native, integrity, own_schemes, provenance, quantities, scenarios
 from weftline.errors import DamagedError, InputError, path_text, warn
 from weftline.runs import Run
 
@@ -63,6 +64,8 @@ class Scenario:
         return found
 
     def _take(self, source: scenarios.Source, changes: list[tuple[str, str]], seed: int | None) -> None:
+        if seed is not None:
+            _check_whole("seed", seed, "a whole number from 0 to 2^63 - 1", MAX_SEED)
         self.source = source
         self._asked = (changes, seed)
         self._loaded = self._load()
@@ -137,6 +140,7 @@ class Scenario:
         """Run it and return the results, or those that an equal run has stored: see `weftline.run`."""
         if progress is not None and not callable(progress):
             raise InputError(f"progress: expected a function or None, found {progress!r}")
+        check_limits(threads, memory)
         place = self.place(out, force=force)
         found = place.stored
         foreseen: list[str] = []
@@ -272,6 +276,37 @@ class Scenario:
         if "_loaded" not in self.__dict__:
             return "<weftline.Scenario, not loaded>"
         return f"<weftline.Scenario {self.name!r} of {self.source.file}>"
+
+
+MAX_SEED = 2**63 - 1
+MAX_THREADS = 1024
+
+
+def _check_whole(name: str, value: object, expected: str, high: int) -> None:
+    try:
+        number = -1 if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = -1
+    if not 0 <= number <= high:
+        raise InputError(f"{name}: expected {expected}, found {value!r}")
+
+
+def check_limits(threads: object = None, memory: object = None) -> None:
+    """Raise an InputError if these cannot be limits of a run, even of one whose results are stored."""
+    if threads is not None:
+        expected = f"a whole number from 0 to {MAX_THREADS} (0: choose automatically)"
+        _check_whole("threads", threads, expected, MAX_THREADS)
+    if memory is None or memory == "none":
+        return
+    expected = 'expected "none" or a size above zero such as "8GB"'
+    if not isinstance(memory, str):
+        raise InputError(f"memory: {expected}, found {memory!r}")
+    try:
+        size = quantities.parse_bytes(memory)
+    except InputError:
+        size = 0.0
+    if not size > 0:
+        raise InputError(f"memory: {expected}, found {memory!r}")
 
 
 _PARTS = {

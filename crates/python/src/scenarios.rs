@@ -78,7 +78,7 @@ impl Scenario {
         seed: Option<Bound<'_, PyAny>>,
         controllers: Option<Bound<'_, PyDict>>,
     ) -> PyResult<Scenario> {
-        let seed = seed.map(|seed| whole(&seed, "seed", "a whole number from 0 to 2^64 - 1")).transpose()?;
+        let seed = seed.map(|seed| whole(&seed, "seed", "a whole number from 0 to 2^63 - 1")).transpose()?;
         let (controllers, failure) = crate::controllers::external(controllers)?;
         let loaded = py.detach(|| load(text, file, base_dir, sets, seed, controllers))?;
         Ok(Scenario { loaded: Arc::new(loaded), failure, foreseen: Mutex::new(None) })

@@ -310,7 +310,7 @@ def test_seeds_are_those_of_all_experiments_and_results_of_others_stay(book, eng
         (["--all", "--seeds", ""], "--seeds : expected seeds such as"),
         (["first", "--seeds", ""], "--seeds : expected seeds such as"),
         (["first", "--rows", ""], 'first has no axis "row"'),
-        (["first", "--seeds", "18446744073709551616"], "expected seeds from 0 to 2^64 - 1"),
+        (["first", "--seeds", "9223372036854775808"], "expected seeds from 0 to 2^63 - 1"),
         (["--all", "--skip", "fist"], 'did you mean "first"?'),
         (["first", "--sitting", "1h"], "--sitting: only with --published"),
         (["first", "--skip", "second"], "--skip: only with --all"),

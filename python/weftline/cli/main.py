@@ -424,9 +424,10 @@ def _reproduce_options(command: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from weftline import run_status, terminal
     from weftline.measures import run_facts
-    from weftline.scenario import reused_text
+    from weftline.scenario import check_limits, reused_text
 
     scenario = _scenario(options)
+    check_limits(options.threads, options.memory)
     place = scenario.place(options.out, force=options.force)
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")
