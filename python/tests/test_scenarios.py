@@ -1,6 +1,7 @@
 """Scenarios written from Python and numbers read from text."""
 
 import tomllib
+from pathlib import Path
 
 import pytest
 
@@ -112,3 +113,23 @@ def test_a_stored_job_of_several_files_runs_again_from_any_folder(tmp_path, monk
     again = weftline.run("first/scenario.toml", out="again")
     assert again.summary["fingerprint"] == first.summary["fingerprint"]
     assert (first.out / "scenario.toml").read_text() == (again.out / "scenario.toml").read_text()
+
+
+@pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+def test_the_fastest_network_of_the_uec_needs_the_buffer_that_its_row_names():
+    page = Path(__file__).parents[2] / "docs" / "scenario.md"
+    row = next(line for line in page.read_text("utf-8").splitlines() if "| `uec-8192-200g`" in line)
+    job = {"kind": "incast", "senders": 16, "size": "2MB"}
+
+    def load(rate, **switch):
+        return weftline.Scenario(
+            {"topology": {"preset": f"uec-8192-{rate}"}, "switch": switch, "workload": [job]}
+        )
+
+    load("200g")
+    load("400g")
+    with pytest.raises(InputError, match="headroom"):
+        load("800g")
+    assert '`preset = "uec-port-800g"`' in row and '`buffer = "64MiB"`' in row
+    load("800g", preset="uec-port-800g")
+    load("800g", buffer="64MiB")
