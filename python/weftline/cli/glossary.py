@@ -107,6 +107,32 @@ COLUMNS = {
         "column of series.parquet",
         "What was measured: a port (leaf0.p3), a flow (flow12) or a group.",
     ),
+    "metric": (
+        "column of series.parquet",
+        "Name of the number that was measured; `weftline explain` has each.",
+    ),
+    "value": ("column of series.parquet", "What was measured, in the unit of the metric."),
+    "packet_id": (
+        "column of telemetry.parquet",
+        "What all hashes of the digest were taken of; a retransmission repeats it.",
+    ),
+    "digest": ("column of telemetry.parquet", "The digest that the packet had when it came to its host."),
+    "hops": ("column of telemetry.parquet", "Number of switches that the packet passed."),
+    "src_port": ("column of telemetry.parquet", "Number of the subflow, with multipath TCP; else 0."),
+    "plan_version": (
+        "column of telemetry.parquet",
+        "Version of the plan that switches ran; 0 without telemetry.queries.",
+    ),
+    "sink": ("column of telemetry.parquet", "The receiving host, which took the digest off."),
+    "path": (
+        "column of telemetry.parquet",
+        "With telemetry.paths the switches that the packet passed, as they noted it themselves; null without "
+        "it, and where a packet has no room for the notes of all.",
+    ),
+    "loop": (
+        "column of telemetry.parquet",
+        "1 if a switch found the packet in a loop, as a query for loops asks; its digest is then not read.",
+    ),
 }
 
 SERIES = {
@@ -115,6 +141,14 @@ SERIES = {
     "u": ("over time, by flow", "HPCC's estimate of the load of the busiest hop."),
     "r_ref_bps": ("over time, bit/s, by flow", "HPCC's reference rate, updated once per round trip."),
     "target_bps": ("over time, bit/s, by flow", "DCQCN's target rate."),
+    "ssthresh_bytes": (
+        "over time, bytes, by flow",
+        "Slow-start threshold of a controller with a window; infinite until something sets it.",
+    ),
+    "ssthresh_packets": (
+        "over time, packets, by flow",
+        "Slow-start threshold of pFabric; infinite until something sets it.",
+    ),
     "rtt_diff_ns": ("over time, ns, by flow", "TIMELY's averaged change of the round-trip time."),
     **{
         series["name"]: ("over time, by port", series["text"])
@@ -131,6 +165,25 @@ SERIES = {
 
 SUMMARY = {
     "status": ("key of summary.json", "done, interrupted, stalled, memory-limit or failed."),
+    "reason": (
+        "key of summary.json",
+        "Why the run failed, or what it held beyond its memory limit; only then.",
+    ),
+    "versions": ("key of summary.json", "Version of weftline that made the run."),
+    "provenance": (
+        "key of summary.json",
+        "What the run was made of: digests of the engine, of the files that the scenario names and of "
+        "controllers in Python, and the keys that the scenario or --set wrote.",
+    ),
+    "flows_done": ("key of summary.json", "Flows that finished."),
+    "flows_unfinished": (
+        "key of summary.json",
+        "Flows that started, or waited for others, before the run ended, and did not finish.",
+    ),
+    "flows_not_due": (
+        "key of summary.json",
+        "Flows whose start lies after the end of the run: not counted, and without rows in flows.parquet.",
+    ),
     "file_digests": (
         "key of summary.json",
         "Kind of the digests in digests.json: of every file of the run.",
@@ -154,6 +207,29 @@ SUMMARY = {
         for group in counted.declarations()["groups"]
         if group["table"]
     },
+    "bytes_dropped": ("key of summary.json, bytes", "Bytes that buffers and queues refused."),
+    "bytes_lost": (
+        "key of summary.json, bytes",
+        "Bytes that links lost: on a link when it went down, or at random.",
+    ),
+    "bytes_stranded": (
+        "key of summary.json, bytes",
+        "Bytes that could not be forwarded: no link, or no route left.",
+    ),
+    "last_loss_ns": (
+        "key of summary.json, ns",
+        "When a packet was last lost on a link or stranded; null if none was.",
+    ),
+    "paused_ns": ("key of summary.json, ns", "How long PAUSE frames held ports, all together."),
+    "capture": (
+        "key of summary.json",
+        "Only with measure.pcap: packets and bytes of capture.pcapng, and when it was full.",
+    ),
+    "receiving": (
+        "key of summary.json",
+        "With measure.reordering, measure.paths or host.resequencing: what came to the hosts, such as "
+        "packets that one sent later had overtaken, and the paths of a flow; else null.",
+    ),
     "packets_lost": (
         "key of summary.json",
         "Packets that links lost: on a link when it went down, or at random.",
@@ -172,6 +248,36 @@ SUMMARY = {
     ),
     "cpu_seconds": ("key of summary.json, s", "Processor time of the run."),
     "wall_seconds": ("key of summary.json, s", "Wall-clock time of the run."),
+    "packet_hops_per_cpu_second": (
+        "key of summary.json, 1/s",
+        "Transmissions on any link for each second of processor time.",
+    ),
+    "regions": ("key of summary.json", "Number of regions that the network was cut into for the threads."),
+    "windows": ("key of summary.json", "How often the regions worked in step."),
+    "share_alone": (
+        "key of summary.json",
+        "Share of the wall-clock time in which one thread did all the work, because several did not pay.",
+    ),
+    "threads_ratio": (
+        "key of summary.json",
+        "How many times as fast as one thread all were when that was last measured; null if never.",
+    ),
+    "lookahead_ns": (
+        "key of summary.json, ns",
+        "How far a region may run ahead of the others; null with one region.",
+    ),
+    "most_speedup": (
+        "key of summary.json",
+        "How many times faster than one thread the run could be if handing over cost nothing.",
+    ),
+    "memory_limit_bytes": (
+        "key of summary.json, bytes",
+        "What the process was allowed to hold; null without a limit.",
+    ),
+    "memory_held_bytes": (
+        "key of summary.json, bytes",
+        "What the process held when the memory limit, or the end of the machine's memory, ended the run.",
+    ),
     "peak_memory_bytes": ("key of summary.json, bytes", "Peak memory of the process."),
     "failures": ("key of summary.json", "Changes of links and switches; those drawn from the seed, by name."),
     "jobs": ("key of summary.json", "Start and end of every collective and of every event of an incast."),
