@@ -283,6 +283,25 @@ def test_plain_columns_do(tmp_path):
     assert rows(path) == [(0, 1, 500, 0), (1, 0, 10, 750)]
 
 
+def test_what_is_not_known_of_headers_and_records_that_are_headers_alone_is_counted(tmp_path, capsys):
+    path = tmp_path / "a.csv"
+    head = "src,dst,protocol,start_ns,bytes,packets\n"
+    alone = ["10.0.0.3,10.0.0.4,6,0,40,1", "10.0.0.3,10.0.0.4,17,0,56,2", "10.0.0.3,10.0.0.4,1,0,20,1"]
+    path.write_text(head + "\n".join(["10.0.0.1,10.0.0.2,6,0,1500,1", *alone, ""]))
+    found = traces.read([path])
+    assert found.rows == [(0, 1, 1460, 0)] and found.headers_alone == 3
+    assert (found.without_packets, found.without_protocol) == (0, 0)
+    path.write_text("src,dst,start_s,bytes,packets\n10.0.0.1,10.0.0.2,1.5,1e6,1000\n")
+    assert main(["import", str(path), "--out", str(tmp_path / "out.csv")]) == 0
+    assert "warning: 1 records have no protocol: of each packet, only the 20" in capsys.readouterr().err
+    assert traces.read([path]).rows == [(0, 1, 980_000, 0)]
+    assert traces.read([path], header_bytes=40).without_protocol == 0
+    path.write_text("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,0,1500\n")
+    assert main(["import", str(path), "--out", str(tmp_path / "out.csv")]) == 0
+    assert "warning: 1 records have no number of packets, so that their sizes" in capsys.readouterr().err
+    assert traces.read([path], header_bytes=0).without_packets == 0
+
+
 def test_what_belongs_together_is_one_flow_whatever_lies_between():
     def seen(start, end, ports=(1, 2)):
         return Seen("a", "b", 6, ports, start, end, 10)
@@ -405,6 +424,10 @@ def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
         ),
         ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,5,-6\n", "bytes: expected a whole number"),
         ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,,6\n", "start is empty"),
+        (
+            "src,dst,start_s,end_s,bytes\n10.0.0.1,10.0.0.2,5,3,6\n",
+            "record 1 (line 2): end: expected no time before the start, 5,000,000,000 ns, found 3",
+        ),
         ("src,dst,start_ns,bytes\n", "no flow is left"),
         ("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.1,5,6\n", "1 begin and end at one host"),
     ],

@@ -74,7 +74,7 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--header",
         type=arguments.whole(0, 1000),
         metavar="BYTES",
-        help="of flow records: headers in each packet (default: 40 for TCP, 28 for UDP)",
+        help="of flow records: headers in each packet (default: 40 for TCP, 28 for UDP, else 20)",
     )
     imported.add_argument("--group", metavar="NAME", help="put all flows into this group")
     imported.add_argument(
@@ -174,6 +174,17 @@ def _import(options: argparse.Namespace) -> int:
         ),
         (found.unmapped, "flows left out: --map does not name one of their ends"),
         (found.inside, "flows left out: they begin and end at one host"),
+        (found.headers_alone, "records left out: they have no more bytes than headers"),
+        (
+            found.without_packets,
+            "records have no number of packets, so that their sizes include headers (--header 0: they are "
+            "without headers already)",
+        ),
+        (
+            found.without_protocol,
+            "records have no protocol: of each packet, only the 20 bytes of an IPv4 header are taken off "
+            "(--header BYTES: another number)",
+        ),
         (found.small, "flows left out, which are smaller than --min-size"),
         (
             found.cut_off,

@@ -11,6 +11,7 @@ import csv
 import datetime
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -56,7 +57,13 @@ class Layout:
     width: int
 
 
-def read(path: str | Path, *, header_bytes: int | None = None) -> Iterator[Seen]:
+HEADERS_ALONE, NO_PACKETS, NO_PROTOCOL = "headers alone", "no packets", "no protocol"
+"""What is counted of records, each direction alone."""
+
+
+def read(
+    path: str | Path, *, header_bytes: int | None = None, counts: Counter[str] | None = None
+) -> Iterator[Seen]:
     """Yield the records of a table, reverse directions as records of their own.
 
     Parameters
@@ -64,8 +71,11 @@ def read(path: str | Path, *, header_bytes: int | None = None) -> Iterator[Seen]
     path : path
         CSV with a header line.
     header_bytes : int, optional
-        Taken off the bytes of a record for each of its packets, because records count headers: 40 for TCP and
-        28 for UDP without it. Where a table has no packets nothing is taken off.
+        Taken off the bytes of a record for each of its packets, because records count headers: without it 40
+        for TCP, 28 for UDP, and 20 for other protocols and none. Where a table has no packets nothing is
+        taken off.
+    counts : Counter, optional
+        Records that are only headers, that have no number of packets, or no protocol, are added to it.
 
     Raises
     ------
@@ -79,15 +89,15 @@ def read(path: str | Path, *, header_bytes: int | None = None) -> Iterator[Seen]
             if header is None:
                 raise InputError(f"{path}: is empty: expected a header such as src,dst,start_ns,bytes")
             layout = _layout(str(path), header)
+            counts = Counter() if counts is None else counts
             for number, row in enumerate(rows, 1):
                 if not any(cell.strip() for cell in row):
                     continue
                 # nfdump ends with a summary.
                 if row[0].strip() in ("Summary", "No matching flows") or row[0].startswith("Summary:"):
                     return
-                yield from _record(
-                    f"{path}: record {number} (line {rows.line_num})", row, layout, header_bytes
-                )
+                where = f"{path}: record {number} (line {rows.line_num})"
+                yield from _record(where, row, layout, header_bytes, counts)
     except csv.Error as error:
         raise InputError(f"{path}: line {rows.line_num}: {error}") from None
     except OSError as error:
@@ -112,7 +122,9 @@ def _layout(file: str, header: list[str]) -> Layout:
     return Layout(places, units, len(header))
 
 
-def _record(where: str, row: list[str], layout: Layout, header_bytes: int | None) -> Iterator[Seen]:
+def _record(
+    where: str, row: list[str], layout: Layout, header_bytes: int | None, counts: Counter[str]
+) -> Iterator[Seen]:
     if len(row) < layout.width:
         hint = "" if len(row) > 1 else ": is the file cut off?"
         raise InputError(f"{where}: expected {layout.width} fields as in the header, found {len(row)}{hint}")
@@ -131,17 +143,23 @@ def _record(where: str, row: list[str], layout: Layout, header_bytes: int | None
     src, dst = value("src", _address), value("dst", _address)
     start = value("start", _time)
     length = value("duration", _duration, 0)
-    end = max(value("end", _time, start + length), start)
-    protocol = value("protocol", _protocol, 0)
+    end = value("end", _time, start + length)
+    if end < start:
+        raise InputError(f"{where}: end: expected no time before the start, {start:,} ns, found {end:,} ns")
+    protocol = value("protocol", _protocol)
     ports = (value("src_port", _port, 0), value("dst_port", _port, 0))
     for back in ("", "_back"):
-        octets, packets = value("bytes" + back, _count, 0), value("packets" + back, _count, 0)
+        octets, packets = value("bytes" + back, _count, 0), value("packets" + back, _count)
         headers = _HEADERS.get(protocol, _IPV4_HEADER) if header_bytes is None else header_bytes
-        payload = max(octets - packets * headers, 0)
+        payload = max(octets - (packets or 0) * headers, 0)
+        if octets:
+            counts[HEADERS_ALONE] += payload == 0
+            counts[NO_PACKETS] += packets is None and header_bytes != 0
+            counts[NO_PROTOCOL] += protocol is None and packets is not None and header_bytes is None
         if back:
             src, dst, ports = dst, src, ports[::-1]
         if octets or not back:
-            yield Seen(src, dst, protocol, ports, start, end, payload)
+            yield Seen(src, dst, protocol or 0, ports, start, end, payload)
 
 
 def _address(text: str, _unit: int) -> str:

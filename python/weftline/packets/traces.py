@@ -40,6 +40,12 @@ class Imported:
     """Those of them whose packets have no numbers: each is counted where most of its bytes were seen."""
     cut_off: int = 0
     """Packets left out because too little of them was kept to tell whether they have data."""
+    headers_alone: int = 0
+    """Records, each direction alone, left out because they have no more bytes than headers."""
+    without_packets: int = 0
+    """Records without a number of packets: their sizes include headers."""
+    without_protocol: int = 0
+    """Records without a protocol: the bytes of an IPv4 header were taken off for each packet."""
     ended: list[str] = field(default_factory=list)
     """What ended captures early, a sentence for each."""
 
@@ -72,7 +78,7 @@ def read(
     min_size : int
         Flows with fewer bytes are left out.
     header_bytes : int, optional
-        Of flow records: bytes of headers in each packet (40 for TCP, 28 for UDP without it).
+        Of flow records: bytes of headers in each packet (without it 40 for TCP, 28 for UDP, 20 for others).
     partial : bool
         Take what is there of a capture that is cut off or damaged.
 
@@ -83,7 +89,9 @@ def read(
     """
     imported, counts = Imported(), Counter[str]()
     is_capture = {file: _is_capture(file, kind) for file in files}
-    tables = (records.read(file, header_bytes=header_bytes) for file in files if not is_capture[file])
+    tables = (
+        records.read(file, header_bytes=header_bytes, counts=counts) for file in files if not is_capture[file]
+    )
     seen = itertools.chain.from_iterable(tables)
     if packets := [file for file in files if is_capture[file]]:
         ended = imported.ended.append if partial else None
@@ -91,6 +99,9 @@ def read(
         seen = itertools.chain(captured, seen)
     found = flows.gather(seen, idle_ns=idle_ns)
     imported.cut_off = counts["cut off"]
+    imported.headers_alone = counts[records.HEADERS_ALONE]
+    imported.without_packets = counts[records.NO_PACKETS]
+    imported.without_protocol = counts[records.NO_PROTOCOL]
     several = [flow for flow in found if flow.points > 1]
     imported.at_several = len(several)
     imported.unnumbered = sum(not flow.is_numbered for flow in several)
@@ -129,6 +140,7 @@ def _why(imported: Imported) -> str:
         f"{imported.unmapped} have an end that --map does not name" if imported.unmapped else "",
         f"{imported.inside} begin and end at one host" if imported.inside else "",
         f"{imported.small} are smaller than --min-size" if imported.small else "",
+        f"{imported.headers_alone} records are headers alone" if imported.headers_alone else "",
         f"of {imported.cut_off} packets too few bytes were kept" if imported.cut_off else "",
     ]
     return (": " if any(parts) else "") + ", ".join(part for part in parts if part)
