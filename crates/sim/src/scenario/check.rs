@@ -133,21 +133,36 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(super::codes::warnings(scenario));
     warnings.extend(idle_nics(scenario));
     warnings.extend(jobs_of_one_group(scenario));
+    warnings.extend(paths_longer_than_telemetry(scenario));
+    warnings
+}
+
+/// Telemetry whose number of hops is below the longest path of the network.
+fn paths_longer_than_telemetry(scenario: &Scenario) -> Option<String> {
+    let switches = || scenario.network.diameter().saturating_sub(1);
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
-        let switches = scenario.network.diameter().saturating_sub(1);
+        let switches = switches();
         let needed = scenario
             .transports
             .iter()
             .filter_map(|t| t.facts().controller)
             .any(|controller| controller.needs().int);
-        if needed && switches > *max_hops {
-            warnings.push(format!(
+        return (needed && switches > *max_hops).then(|| {
+            format!(
                 "telemetry.max_hops: paths have up to {switches} switches, but the INT header has room for {max_hops}: \
                  senders ignore what longer paths report; set max_hops = {switches}"
-            ));
-        }
+            )
+        });
     }
-    warnings
+    let TelemetryConfig::Pint(pint) = &scenario.telemetry else { return None };
+    let maximal = pint.plan.as_ref()?.queries().hops.maximal;
+    let switches = switches();
+    (switches > maximal).then(|| {
+        format!(
+            "telemetry.queries: paths have up to {switches} switches, but the plan has hops.maximal = {maximal}: weftline pint decode \
+             refuses the digests of longer paths, so that their flows have no results; set maximal = {switches} or more"
+        )
+    })
 }
 
 /// Jobs whose group an earlier one has: their steps are averaged together.

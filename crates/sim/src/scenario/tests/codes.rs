@@ -7,11 +7,15 @@ const PINT: &str = "[transport]\ncontroller = { kind = \"hpcc-pint\" }\n[telemet
 
 /// STAR with this text, whose telemetry has a file of queries.
 fn load_planned(text: &str, queries: &str) -> Result<Scenario, ScenarioError> {
+    load_planned_on(&format!("{STAR}{text}"), queries)
+}
+
+fn load_planned_on(text: &str, queries: &str) -> Result<Scenario, ScenarioError> {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("weftline-codes-{}-{number}.toml", std::process::id()));
     std::fs::write(&path, queries).unwrap();
-    let loaded = load_with(&format!("{STAR}{text}queries = \"{}\"\n", path.display()), &[]);
+    let loaded = load_with(&format!("{text}queries = \"{}\"\n", path.display()), &[]);
     std::fs::remove_file(&path).unwrap();
     loaded
 }
@@ -82,6 +86,22 @@ fn every_query_with_short_codes_is_named() {
     let expected = "telemetry.queries: the codes of query \"longest\" end at 1048.575us, but at port s0.p3, whose buffer is 16MiB, a packet \
                     may wait 1342177.28ns: larger values are decoded as 1048.575us; give the query more bits or a larger epsilon";
     assert_eq!(warnings[0], expected);
+}
+
+#[test]
+fn paths_with_more_switches_than_the_plan_has_hops_are_warned_of() {
+    let text = "[topology]\nkind = \"fat-tree\"\nk = 4\n[[workload]]\nkind = \"permutation\"\n\
+                [transport]\nkind = \"tcp\"\n[telemetry]\nkind = \"pint\"\n";
+    let warnings = |maximal: u32| {
+        let hops = format!("bits = 8\nhops = {{ expected = 3, maximal = {maximal} }}\n");
+        let queries = hops + &query("path", "switch-id", "path", 8, "");
+        load_planned_on(text, &queries).unwrap_or_else(|error| panic!("{error}")).warnings
+    };
+    let named = |maximal| warnings(maximal).into_iter().find(|warning| warning.contains("hops.maximal"));
+    assert_eq!(named(5), None);
+    let expected = "telemetry.queries: paths have up to 5 switches, but the plan has hops.maximal = 4: weftline pint decode refuses \
+                    the digests of longer paths, so that their flows have no results; set maximal = 5 or more";
+    assert_eq!(named(4).as_deref(), Some(expected));
 }
 
 #[test]
