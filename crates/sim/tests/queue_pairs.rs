@@ -239,6 +239,25 @@ fn a_pair_keeps_the_rate_that_marks_have_left_it() {
 }
 
 #[test]
+fn a_rest_of_a_whole_round_of_the_clock_of_int_takes_no_link_for_full() {
+    for controller in ["hpcc", "powertcp"] {
+        let second = |rest: u64| {
+            let kind = format!("{{ kind = \"{controller}\" }}");
+            let mut config = over_one(&[("transport.controller", &kind)], true, &[]);
+            let kept = |size, us| FlowSpec { connection: Some(0), ..flow(0, 1, size, Time::from_us(us)) };
+            // 40 MB of another host in between, all delivered before the pair sends again.
+            let others = flow(2, 1, 40_000_000, Time::from_us(1_000));
+            config.traffic = traffic(vec![kept(200_000, 0), others, kept(200_000, rest)]);
+            let (kept, _) = run(config);
+            kept.flows[2].finish.expect("an end") - kept.flows[2].start
+        };
+        // 2^24 ns are 16.777 ms; the first flow has ended after 20 us.
+        let all = [10_000, 16_800, 33_580].map(second);
+        assert_eq!(all, [all[0]; 3], "{controller}");
+    }
+}
+
+#[test]
 fn goodput_is_that_of_the_flow_whose_bytes_come() {
     let flows: Vec<(u64, u64)> = (0..8).map(|flow| (700 * flow + 1, 0)).collect();
     let mut config = over_one(&[], true, &flows);

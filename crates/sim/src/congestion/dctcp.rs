@@ -56,6 +56,7 @@ impl ControllerParameters for DctcpParameters {
     type State = Dctcp;
     const DOC: SchemeDoc = DOC;
     const MARKS_AT_STEP: bool = true;
+    const QUEUE_AT_MARKS: Option<f64> = Some(super::window::dctcp::QUEUE_AT_MARKS);
     /// Measured: `fat320-dctcp`, `p8` and `w8-0.5` (benches/).
     const NS_PER_HOP: f64 = 52.0;
 

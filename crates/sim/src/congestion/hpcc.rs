@@ -17,7 +17,8 @@
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Alg. 1, Eq. 2, §5.1;
 //! arithmetic as in the authors' simulator, where the rate is the variable and the window follows.
 //! Differs from the source: maxStage is 0 (the authors' results page calls the paper's 5 a typo); a changed
-//! path id or number of hops discards the stored records (as in the paper; its released code has no path id);
+//! path id or number of hops discards the stored records (as in the paper; its released code has no path id),
+//! and so does a pause in which the counters of INT may have wrapped ([`IntLayout::comparable`]);
 //! a hop whose two records have the same time is ignored (in the authors' code a division by zero).
 //! Parameters: see [`HpccParameters::read`].
 
@@ -28,7 +29,7 @@ use super::{
 use crate::compat::Rules;
 use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "hpcc",
@@ -206,6 +207,7 @@ impl ControllerParameters for HpccParameters {
             last_update_seq: 0,
             path_id: 0,
             kept: 0,
+            kept_at: Time::ZERO,
             reaction: self.reaction,
             sample_feedback: self.sample_feedback,
             skips_idle: self.skips_idle,
@@ -264,6 +266,8 @@ pub struct Hpcc {
     path_id: u16,
     /// Number of `records` of the current path; 0 until the first ACK.
     kept: u8,
+    /// The oldest of `records` came no earlier than then; changes with them.
+    kept_at: Time,
     reaction: Reaction,
     sample_feedback: bool,
     skips_idle: bool,
@@ -283,16 +287,20 @@ impl CongestionController for Hpcc {
         let records = self.readable(int);
         if self.last_update_seq == 0 {
             self.last_update_seq = ack.next_byte;
-            self.keep(records, int.path_id);
+            self.keep(records, int.path_id, ack.now);
             return;
         }
-        if self.is_kept_path(records, int.path_id) {
+        if self.is_kept_path(records, int.path_id) && ack.now - self.kept_at <= self.layout.comparable {
+            // Between full updates some records may stay.
+            if full || !self.sample_feedback {
+                self.kept_at = ack.now;
+            }
             if let Some(rate) = self.update(records, full) {
                 control.rate = Rate(rate);
                 control.repace = true;
             }
         } else if !records.is_empty() {
-            self.keep(records, int.path_id);
+            self.keep(records, int.path_id, ack.now);
         }
         if full {
             self.last_update_seq = self.last_update_seq.max(ack.next_byte);
@@ -319,9 +327,10 @@ impl Hpcc {
         path_id == self.path_id && records.len() == usize::from(self.kept)
     }
 
-    fn keep(&mut self, records: &[IntRecord], path_id: u16) {
+    fn keep(&mut self, records: &[IntRecord], path_id: u16, now: Time) {
         self.records[..records.len()].copy_from_slice(records);
         self.kept = records.len() as u8;
+        self.kept_at = now;
         self.path_id = path_id;
     }
 

@@ -14,19 +14,20 @@
 //! Alg. 1; the released code, inet-tub/ns3-datacenter at 6ddb4a4.
 //! Differs from the source: `law = "paper"` steers a rate, and the window follows it, as in the released code; the
 //! additive part is that code's 150 Mb/s for each flow, because the paper leaves the number of expected flows open;
-//! records of another path are only stored. `law = "released"` repeats what the code does beyond the paper:
+//! records of another path, and those after a pause in which the counters of INT may have wrapped, are only
+//! stored. `law = "released"` repeats what the code does beyond the paper:
 //! R_ref / (u / 0.95), A at least C / 2, the old rate R_ref in both terms, whole bit/s, and a first acknowledgement
 //! that is compared with records of zeros (its memory is never set; runs to compare with had it cleared).
 //! Parameters: see [`PowerTcpParameters::read`].
 
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, positive_rate, times, window,
+    SchemeDoc, Window, in_proportion, positive_rate_or_auto, times, window,
 };
 use crate::compat::Rules;
 use crate::parameters::{Names, Parameters};
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "powertcp",
@@ -57,10 +58,31 @@ pub(super) fn law(p: &mut Parameters) -> Option<bool> {
     p.choice_or_auto("law", LAWS, help).map(|chosen| chosen == "released")
 }
 
-/// Reads the additive increase.
-pub(super) fn additive(p: &mut Parameters) -> Rate {
-    let help = "Additive part of a flow (released code: 150 Mb/s; the paper: line rate over the number of expected flows).";
-    positive_rate(p, "additive", Rate::from_mbps(150), help)
+/// The additive part of the released code, and the line rate that it is kept at by `auto`: that of the runs
+/// which the code is compared on.
+pub(super) const ADDITIVE: Rate = Rate::from_mbps(150);
+pub(super) const ADDITIVE_PER: Rate = Rate::from_gbps(100);
+
+/// Reads the additive part; none for `auto`.
+pub(super) fn additive(p: &mut Parameters) -> Option<Rate> {
+    let help = "Additive part of a flow (released code: 150 Mb/s; the paper: line rate over the number of expected flows); \
+                auto: 150 Mb/s per 100 Gb/s of line rate.";
+    positive_rate_or_auto(p, "additive", ADDITIVE, help)
+}
+
+/// The additive part at a NIC of this rate.
+pub(super) fn step(given: Option<Rate>, line_rate: Rate) -> Rate {
+    given.unwrap_or_else(|| Rate(in_proportion(ADDITIVE, ADDITIVE_PER, line_rate)))
+}
+
+/// What `auto` stands for at a NIC of this rate.
+pub(super) fn derived(
+    additive: Option<Rate>,
+    least: LeastRate,
+    line_rate: Rate,
+) -> Vec<(&'static str, Rate)> {
+    let step = additive.is_none().then(|| ("additive_bps", step(additive, line_rate)));
+    step.into_iter().chain(least.derived(line_rate)).collect()
 }
 
 /// Reads the minimum rate of the published runs.
@@ -74,8 +96,8 @@ pub(super) fn min_rate(p: &mut Parameters) -> LeastRate {
 pub struct PowerTcpParameters {
     /// Weight of the newest rate.
     pub gamma: f64,
-    /// Additive increase per update.
-    pub additive: Rate,
+    /// Additive increase per update; none: in proportion to the line rate.
+    pub additive: Option<Rate>,
     pub min_rate: LeastRate,
     pub window: Window,
     /// The law is that of the released code; none: as the rules of the run say.
@@ -105,7 +127,7 @@ impl ControllerParameters for PowerTcpParameters {
     }
 
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
-        self.min_rate.derived(line_rate).into_iter().collect()
+        derived(self.additive, self.min_rate, line_rate)
     }
 
     fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
@@ -116,7 +138,12 @@ impl ControllerParameters for PowerTcpParameters {
         let released = self.released.unwrap_or(false);
         let range = RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate);
         PowerTcp {
-            step: Step { gamma: self.gamma, additive: self.additive.0, range, released },
+            step: Step {
+                gamma: self.gamma,
+                additive: step(self.additive, flow.line_rate).0,
+                range,
+                released,
+            },
             target: if released { RELEASED_TARGET } else { 1.0 },
             min_arrival: if released { RELEASED_MIN_ARRIVAL } else { 0.0 },
             base_rtt_ns: flow.base_rtt.ns().max(1),
@@ -126,6 +153,7 @@ impl ControllerParameters for PowerTcpParameters {
             last_update_seq: 0,
             path_id: 0,
             kept: 0,
+            kept_at: Time::ZERO,
             records: vec![IntRecord::default(); int_hops.min(u8::MAX as usize)].into(),
         }
     }
@@ -190,6 +218,8 @@ pub struct PowerTcp {
     path_id: u16,
     /// Number of `records` of the current path; 0 until the first ACK.
     kept: u8,
+    /// When `records` came.
+    kept_at: Time,
     /// The last record of each hop.
     records: Box<[IntRecord]>,
 }
@@ -202,11 +232,12 @@ impl CongestionController for PowerTcp {
             return;
         }
         let full = ack.acknowledged > self.last_update_seq;
-        let comparable = int.path_id == self.path_id && records.len() == usize::from(self.kept);
+        let recent = ack.now - self.kept_at <= self.layout.comparable;
+        let comparable = recent && int.path_id == self.path_id && records.len() == usize::from(self.kept);
         // The released code compares the first records with zeros.
         let first_of_zeros = self.step.released && self.kept == 0;
         let busiest = (comparable || first_of_zeros).then(|| self.busiest(records)).flatten();
-        self.keep(records, int.path_id);
+        self.keep(records, int.path_id, ack.now);
         if let Some((power, dt)) = busiest {
             self.u = average(self.u, power, dt, self.base_rtt_ns);
             let rate = self.step.rate(self.u / self.target, self.reference, control.rate.0);
@@ -234,9 +265,10 @@ impl PowerTcp {
         if hops > self.records.len() { &[] } else { int.records.get(..hops).unwrap_or_default() }
     }
 
-    fn keep(&mut self, records: &[IntRecord], path_id: u16) {
+    fn keep(&mut self, records: &[IntRecord], path_id: u16, now: Time) {
         self.records[..records.len()].copy_from_slice(records);
         self.kept = records.len() as u8;
+        self.kept_at = now;
         self.path_id = path_id;
     }
 

@@ -20,7 +20,7 @@
 //! stays open, the published law takes in the RTTs of its longest packets only.
 //! Parameters: see [`ThetaPowerTcpParameters::read`].
 
-use super::powertcp::{Step, additive, average, law, min_rate};
+use super::powertcp::{ADDITIVE, ADDITIVE_PER, Step, additive, average, derived, law, min_rate, step};
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
     SchemeDoc, Window, window,
@@ -51,8 +51,8 @@ pub const DOC: SchemeDoc = SchemeDoc {
 pub struct ThetaPowerTcpParameters {
     /// Weight of the newest rate; none: as published for the law.
     pub gamma: f64,
-    /// Additive increase per update.
-    pub additive: Rate,
+    /// Additive increase per update; none: in proportion to the line rate.
+    pub additive: Option<Rate>,
     pub min_rate: LeastRate,
     pub window: Window,
     /// The law is that of the released code; none: as the rules of the run say.
@@ -84,11 +84,15 @@ impl ControllerParameters for ThetaPowerTcpParameters {
     }
 
     fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
-        self.min_rate.derived(line_rate).into_iter().collect()
+        derived(self.additive, self.min_rate, line_rate)
     }
 
     fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
-        self.min_rate.published(line_rate).into_iter().collect()
+        // A queue of one packet holds the rate at this part over the packet's share of T, which leaves fast links
+        // mostly empty. The power from INT falls below 1 on a link that is not full, and the rate rises by it.
+        let far = self.additive == Some(ADDITIVE) && line_rate > ADDITIVE_PER;
+        let additive = far.then(|| ("additive", ADDITIVE, step(None, line_rate)));
+        additive.into_iter().chain(self.min_rate.published(line_rate)).collect()
     }
 
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> ThetaPowerTcp {
@@ -96,7 +100,12 @@ impl ControllerParameters for ThetaPowerTcpParameters {
         let base_rtt_ns = if released { flow.base_rtt } else { flow.round_trip }.ns().max(1);
         let range = RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate);
         ThetaPowerTcp {
-            step: Step { gamma: self.gamma, additive: self.additive.0, range, released },
+            step: Step {
+                gamma: self.gamma,
+                additive: step(self.additive, flow.line_rate).0,
+                range,
+                released,
+            },
             margin: if released { RELEASED_MARGIN } else { 1.0 },
             min_change: if released { RELEASED_MIN_CHANGE } else { 0.0 },
             window: self.window,

@@ -314,38 +314,40 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
 /// keep a link busy.
 fn marked_too_early(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
     let facts = transport.facts();
-    // TCP with ECN reacts to marks under any controller.
-    let echoes = facts.controller.is_none() && transport.switch_defaults().marks;
-    let name = facts.marked_controller.or(echoes.then(|| transport.name()))?;
-    if scenario.rules.like != "none" || scenario.switch.queues().all(|queue| queue.facts().marks) {
+    // Without the second its packets have no marks.
+    let answers = facts.heeds_marks && transport.switch_defaults().marks;
+    if !answers || scenario.rules.like != "none" || scenario.switch.queues().all(|queue| queue.facts().marks)
+    {
         return None;
     }
     let framing = transport.framing(&scenario.telemetry);
     let packet = framing.data_bytes(framing.payload);
     let round_trip = transport.base_rtt(&scenario.run());
-    // The RFC's rule is that of DCTCP, which cuts its window less than any other law.
-    let cuts_window =
-        facts.controller.is_none_or(|controller| controller.window().is_some() || controller.marks_at_step());
+    let name = facts.controller_name.unwrap_or(transport.name());
     // Short queues leave no room for such a threshold.
     let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
     thresholds_in_use(scenario).find_map(|EcnThreshold { rate, kmax, .. }| {
         let in_flight = rate.bytes_in(round_trip);
-        let needed = Bytes(in_flight.0 / 7);
+        let share = facts.queue_at_marks.unwrap_or(0.0);
+        let needed = Bytes((in_flight.0 as f64 * share) as u64);
         let (why, above) = if kmax.0 < packet {
             let why = format!(
                 "less than a full packet of {} ({packet} B): a packet is marked whenever another one waits",
                 transport.name()
             );
             (why, needed.max(Bytes(packet)))
-        } else if cuts_window && *kmax < needed && room.is_some_and(|room| needed < room) {
-            let why = format!("less than a seventh of the {in_flight} that fill such a link for the longest base RTT of {round_trip}");
+        } else if *kmax < needed && room.is_some_and(|room| needed < room) {
+            let why = format!(
+                "less than {needed}, the queue that keeps such a link busy when one flow cuts its window at a mark: {in_flight} fill it \
+                 for the longest base RTT of {round_trip}"
+            );
             (why, needed)
         } else {
             return None;
         };
         Some(format!(
             "switch.ecn: at ports of {rate} every packet is marked above a queue of {kmax} (kmax), {why}, so that flows of \"{name}\" may \
-             not fill the link (RFC 8257 §4.1). Set switch.ecn.kmin and switch.ecn.kmax above {above}"
+             not fill the link. Set switch.ecn.kmin and switch.ecn.kmax above {above}"
         ))
     })
 }

@@ -2,8 +2,9 @@
 //!
 //! A record is 64 bits on the wire: rate code, 24 bits of time in ns, 20 bits of bytes sent, 17 bits of queue
 //! length, the last two in units that grow with the NIC's rate. Time and bytes sent wrap, and differences undo
-//! the wrap; a longer queue than the field holds is written as the largest one. The rate code is an index into a table of the network's rates; here the record contains the rate
-//! itself, in kb/s. A 16-bit hop count follows the records; the 12-bit path id (XOR of the switches' ids)
+//! one wrap, so that they hold for [`IntLayout::comparable`]; a longer queue than the field holds is written as
+//! the largest one. The rate code is an index into a table of the network's rates; here the record contains the
+//! rate itself, in kb/s. A 16-bit hop count follows the records; the 12-bit path id (XOR of the switches' ids)
 //! shares its bits.
 //!
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Fig 7; field widths as in the
@@ -12,6 +13,7 @@
 use crate::doc::SchemeDoc;
 use crate::engine::random::mix64;
 use crate::engine::shared_memory::Plain;
+use crate::units::{Rate, Time};
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "int",
@@ -56,6 +58,12 @@ pub struct IntLayout {
     ///
     /// [`Rules::wraps_queue`]: crate::compat::Rules::wraps_queue
     pub wraps_queue: bool,
+    /// Time between two acknowledgements up to which their records may be compared: half a round of the
+    /// counter of time, or of bytes at the fastest port. The other half allows for queues of different length.
+    /// Without end under [`Rules::undated_int`].
+    ///
+    /// [`Rules::undated_int`]: crate::compat::Rules::undated_int
+    pub comparable: Time,
 }
 
 impl<'a> IntView<'a> {
@@ -70,7 +78,7 @@ impl IntLayout {
     /// Units for NICs of this rate, in a time that was made slower by a factor: 128 B and 80 B at 25 Gb/s
     /// before that, and proportionally more above, but at most half of a full packet of `packet` bytes: every
     /// packet moves a counter then.
-    pub fn for_nic(rate: crate::units::Rate, slower: u32, packet: Option<u64>) -> IntLayout {
+    pub fn for_nic(rate: Rate, slower: u32, packet: Option<u64>) -> IntLayout {
         let fine = IntLayout::FINE;
         let bound = packet.map_or(u64::MAX, |bytes| bytes / 2 / u64::from(fine.sent_unit));
         let multiple = (rate.0.saturating_mul(slower.into()) / 25_000_000_000).min(bound).max(1) as u32;
@@ -82,6 +90,14 @@ impl IntLayout {
         }
     }
 
+    /// The same in a network whose fastest port has this rate.
+    pub fn up_to(self, fastest: Rate) -> IntLayout {
+        let unit = Time::from_ns(self.time_unit.into());
+        let time = Time(unit.0.saturating_mul(1 << (IntRecord::TIME_BITS - 1)));
+        let bytes = u64::from(self.sent_unit) << (IntRecord::SENT_BITS - 1);
+        IntLayout { comparable: time.min(fastest.transmission_time(bytes)), ..self }
+    }
+
     /// The finest units.
     pub const FINE: IntLayout = IntLayout {
         sent_unit: 128,
@@ -89,6 +105,7 @@ impl IntLayout {
         time_unit: 1,
         counts_arrivals: false,
         wraps_queue: false,
+        comparable: Time::from_ns(1 << (IntRecord::TIME_BITS - 1)),
     };
 
     /// The longest queue that a record states; longer ones are written as this, or modulo 2^17 units.
@@ -256,7 +273,7 @@ impl IntWriter {
     }
 
     #[inline(always)]
-    fn time_of(&self, now: crate::units::Time) -> u64 {
+    fn time_of(&self, now: Time) -> u64 {
         match self.layout.time_unit {
             0 | 1 => now.ns(),
             unit => now.ns() / u64::from(unit),
@@ -295,7 +312,7 @@ pub fn numbers_in([first, second]: [IntRecord; 2]) -> [u32; 6] {
 /// The state of a port when a packet leaves it.
 #[derive(Clone, Copy)]
 pub struct HopState {
-    pub now: crate::units::Time,
+    pub now: Time,
     /// Bytes sent by the port before this packet.
     pub bytes_sent: u64,
     /// Bytes in all its queues, without this packet.
@@ -311,7 +328,7 @@ mod tests {
 
     #[test]
     fn differences_undo_the_wrap_of_both_counters() {
-        let layout = IntLayout::for_nic(crate::units::Rate::from_gbps(100), 1, Some(1_090));
+        let layout = IntLayout::for_nic(Rate::from_gbps(100), 1, Some(1_090));
         assert_eq!(layout, IntLayout { sent_unit: 512, queue_unit: 320, ..IntLayout::FINE });
         let old = IntRecord { time: (1 << 24) - 10, sent: (1 << 20) - 1, queue: 3, rate_kbps: 1 };
         let new = IntRecord { time: 90, sent: 1, queue: 0, rate_kbps: 1 };
@@ -321,9 +338,19 @@ mod tests {
     }
 
     #[test]
+    fn records_hold_for_half_a_round_of_the_counter_that_is_round_first() {
+        let within = |layout: IntLayout, gbps| layout.up_to(Rate::from_gbps(gbps)).comparable.as_us();
+        let of = |gbps| IntLayout::for_nic(Rate::from_gbps(gbps), 1, Some(1_090));
+        // 2^23 ns; 2^19 units of 512 B at 800 Gb/s, and of 128 B.
+        assert_eq!([within(of(100), 100), within(of(100), 800)], [8_388.608, 2_684.354_56]);
+        assert_eq!([within(IntLayout::FINE, 25), within(IntLayout::FINE, 800)], [8_388.608, 671.088_64]);
+        let slow = Rate::from_mbps(200);
+        assert_eq!(IntLayout::for_nic(slow, 500, None).up_to(slow).comparable, Time::from_us(4_194_304));
+    }
+
+    #[test]
     fn a_unit_never_exceeds_half_of_a_packet_however_fast_the_nic() {
-        let unit =
-            |gbps, packet| IntLayout::for_nic(crate::units::Rate::from_gbps(gbps), 1, packet).sent_unit;
+        let unit = |gbps, packet| IntLayout::for_nic(Rate::from_gbps(gbps), 1, packet).sent_unit;
         let units = [25, 100, 200, 400, 800].map(|gbps| unit(gbps, Some(1_090)));
         assert_eq!(units, [128, 512, 512, 512, 512]);
         assert_eq!((unit(100, Some(346)), unit(100, Some(100)), unit(400, Some(4_138))), (128, 128, 2_048));
@@ -341,7 +368,7 @@ mod tests {
             let mut carried = [IntRecord::default(); places_of(3)];
             let queues = [10_485_680, 10_485_760, 10_585_760];
             for queue_bytes in queues {
-                let now = crate::units::Time::ZERO;
+                let now = Time::ZERO;
                 let hop = HopState { now, bytes_sent: 0, queue_bytes, rate_kbps: 7, size: 1 };
                 writer.push(&mut carried, 1, hop);
             }
@@ -354,7 +381,6 @@ mod tests {
 
     #[test]
     fn a_hop_writes_the_record_of_its_absolute_numbers() {
-        use crate::units::{Rate, Time};
         for (slower, nic) in
             [(1, Rate::from_gbps(25)), (1, Rate::from_gbps(100)), (500, Rate::from_mbps(200))]
         {

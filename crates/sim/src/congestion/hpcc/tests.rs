@@ -8,13 +8,14 @@ use crate::congestion::tests::situations::{LINE, ack, flow, published, record};
 struct Run {
     hpcc: Hpcc,
     control: Control,
+    now: Time,
 }
 
 type Hop = (u64, u64, u64, u64);
 
 impl Run {
     fn new(parameters: HpccParameters) -> Run {
-        Run { hpcc: parameters.start(&flow(), 5), control: Control::new(Rate(LINE)) }
+        Run { hpcc: parameters.start(&flow(), 5), control: Control::new(Rate(LINE)), now: Time::ZERO }
     }
     fn ack(&mut self, acknowledged: u64, next_byte: u64, hops: &[Hop]) -> u64 {
         self.ack_on_path(7, acknowledged, next_byte, hops)
@@ -25,7 +26,7 @@ impl Run {
     }
     fn view(&mut self, acknowledged: u64, next_byte: u64, telemetry: IntView) -> u64 {
         self.control.repace = false;
-        let ack = Ack { telemetry: Some(telemetry), ..ack(acknowledged, next_byte) };
+        let ack = Ack { now: self.now, telemetry: Some(telemetry), ..ack(acknowledged, next_byte) };
         self.hpcc.on_ack(&ack, &mut self.control);
         self.control.rate.0
     }
@@ -120,6 +121,43 @@ fn a_new_path_discards_the_records_and_keeps_load_and_reference() {
     let before = run.control.rate.0;
     assert_eq!(run.ack_on_path(9, 40_001, 50_000, &[(2_000, 10_002_944, 0, 100)]), before);
     assert_eq!(run.hpcc.kept, 1);
+}
+
+#[test]
+fn after_a_rest_in_which_the_clock_may_have_wrapped_records_are_only_stored() {
+    let parameters = HpccParameters { eta: 0.5, ..published() };
+    let half = 8_388_608;
+    // The port was idle but for a unit: at the end of the longest rest its load counts, and the rate is the line rate.
+    let mut run = Run::after_first_ack(parameters.clone(), &[(0, 0, 0, 100)]);
+    run.hpcc.reference.rate = LINE / 2;
+    run.now = Time::from_ns(half);
+    assert_eq!(run.ack(11_000, 20_000, &[(half, 2_048, 0, 100)]), LINE);
+    // 84 MB of others in 16.78 ms would be 84 MB in 2.8 us.
+    let mut run = Run::after_first_ack(parameters, &[(0, 0, 0, 100)]);
+    let before = run.internals();
+    run.now = Time::from_us(16_780);
+    run.ack(11_000, 20_000, &[(16_780_000, 83_900_000, 0, 100)]);
+    assert_eq!((run.control.repace, run.internals(), run.hpcc.last_update_seq), (false, before, 20_000));
+    // The next one is compared with this one: half of the rate in 12 288 ns, which is eta.
+    run.now += Time::from_ns(12_288);
+    run.ack(21_000, 30_000, &[(16_792_288, 83_976_800, 0, 100)]);
+    assert!(run.control.repace && (run.internals()[0] - 0.5).abs() < 0.01, "{:?}", run.internals());
+    // Where a simulator is repeated, they are always compared.
+    let mut run = Run::after_first_ack(published(), &[(0, 0, 0, 100)]);
+    run.hpcc.layout.comparable = Time::MAX;
+    run.now = Time::from_us(16_780);
+    assert_eq!(run.ack(11_000, 20_000, &[(16_780_000, 83_900_000, 0, 100)]), 1_000_000_000);
+}
+
+#[test]
+fn a_record_that_sampling_has_left_out_is_as_old_as_it_is() {
+    let parameters = HpccParameters { sample_feedback: true, ..published() };
+    let mut run = Run::after_first_ack(parameters, &[(0, 0, 0, 100)]);
+    run.now = Time::from_us(8_000);
+    run.ack(9_000, 11_000, &[(8_000_000, 153_600, 0, 100)]);
+    run.now = Time::from_us(9_000);
+    run.ack(10_001, 12_000, &[(9_000_000, 153_600, 0, 100)]);
+    assert_eq!((run.control.repace, run.hpcc.kept_at), (false, Time::from_us(9_000)));
 }
 
 #[test]

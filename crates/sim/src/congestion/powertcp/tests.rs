@@ -44,6 +44,23 @@ fn the_released_law_compares_the_first_record_with_zeros_and_aims_at_95_percent(
 }
 
 #[test]
+fn after_a_rest_in_which_a_counter_may_have_wrapped_records_are_only_stored() {
+    let (mut law, mut control) = started(false);
+    tell(&mut law, &mut control, 1, &[record(0, 0, 0, Rate(LINE))]);
+    let later = |law: &mut PowerTcp, control: &mut Control, us, seq, record| {
+        let telemetry = Some(IntView { hops: 1, records: &[record], path_id: 1 });
+        let now = Time::from_us(us);
+        law.on_ack(&Ack { now, telemetry, ..ack(seq, seq + 100_000) }, control);
+        law.u
+    };
+    let after = record(16_780_000, 83_900_000, 0, Rate(LINE));
+    assert_eq!(later(&mut law, &mut control, 16_780, 200_000, after), 1.0);
+    // Half of the rate since then, for more than T.
+    let half = record(16_792_288, 83_976_800, 0, Rate(LINE));
+    assert!((later(&mut law, &mut control, 16_792, 400_000, half) - 0.5).abs() < 0.01, "{}", law.u);
+}
+
+#[test]
 fn records_of_another_path_are_only_stored() {
     for released in [false, true] {
         let (mut law, mut control) = started(released);

@@ -19,7 +19,7 @@
 use super::newreno::{Growth, half};
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
-    WindowParameters,
+    WindowParameters, to_outlast,
 };
 use crate::congestion::SchemeDoc;
 use crate::parameters::Parameters;
@@ -75,6 +75,10 @@ pub struct BicParameters {
 impl WindowParameters for BicParameters {
     type State = Bic;
     const DOC: SchemeDoc = DOC;
+
+    fn queue_at_marks(&self) -> f64 {
+        to_outlast(self.beta)
+    }
 
     fn read(p: &mut Parameters, profile: Profile) -> BicParameters {
         let whole =

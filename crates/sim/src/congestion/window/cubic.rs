@@ -25,7 +25,7 @@ use super::hystart::{Hystart, HystartParameters};
 use super::newreno::Growth;
 use super::{
     Acked, Change, Congestion, CongestionWindow, Profile, State, WindowContext, WindowController,
-    WindowParameters,
+    WindowParameters, to_outlast,
 };
 use crate::congestion::SchemeDoc;
 use crate::parameters::Parameters;
@@ -67,6 +67,10 @@ pub struct CubicParameters {
 impl WindowParameters for CubicParameters {
     type State = Cubic;
     const DOC: SchemeDoc = DOC;
+
+    fn queue_at_marks(&self) -> f64 {
+        to_outlast(self.beta)
+    }
 
     /// RFC 9438 §5.1, and Reno's where the law keeps up with it.
     fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {

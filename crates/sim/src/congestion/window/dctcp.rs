@@ -31,6 +31,9 @@ pub const DOC: SchemeDoc = SchemeDoc {
     ..SchemeDoc::NONE
 };
 
+/// RFC 8257 §4.1: the threshold is above a seventh of the bandwidth-delay product.
+pub const QUEUE_AT_MARKS: f64 = 1.0 / 7.0;
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DctcpParameters {
     pub g: f64,
@@ -42,6 +45,10 @@ impl WindowParameters for DctcpParameters {
     type State = Dctcp;
     const DOC: SchemeDoc = DOC;
     const NEEDS_MARKS: bool = true;
+
+    fn queue_at_marks(&self) -> f64 {
+        QUEUE_AT_MARKS
+    }
 
     fn read(p: &mut Parameters, profile: Profile) -> DctcpParameters {
         let g = p.number("g", 1.0 / 16.0, (0.0, 1.0), "weight of a new share in alpha (RFC 8257: 1/16)");

@@ -284,6 +284,11 @@ pub trait WindowParameters: Sized {
     const NEEDS_MARKS: bool = false;
     /// A mark lowers the window, by the law's own rule or by that of its transport.
     const HEEDS_MARKS: bool = true;
+    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to keep a
+    /// link busy. By default that of a law that halves its window at a mark.
+    fn queue_at_marks(&self) -> f64 {
+        to_outlast(0.5)
+    }
     /// The law takes longer round trips for congestion.
     const FOLLOWS_DELAY: bool = false;
     /// Its delay must not contain the time that a receiver delays an acknowledgement: by default each segment
@@ -321,6 +326,12 @@ pub trait WindowParameters: Sized {
     /// Derives what follows from it, once, before the run starts.
     fn settle(&mut self, _base_rtt: Time) {}
     fn start(&self, flow: &WindowContext) -> Self::State;
+}
+
+/// Queue, in bandwidth-delay products, that keeps a link busy while a window that fills both is cut to this share of
+/// itself.
+fn to_outlast(kept: f64) -> f64 {
+    (1.0 - kept) / kept
 }
 
 registry! {
@@ -397,6 +408,11 @@ impl WindowConfig {
             P::HEEDS_MARKS
         }
         each_kind!(self, law => heeds(law))
+    }
+    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to keep a
+    /// link busy; none: marks do not lower its window.
+    pub fn queue_at_marks(&self) -> Option<f64> {
+        self.heeds_marks().then(|| each_kind!(self, law => law.queue_at_marks()))
     }
     /// Whether it takes longer round trips for congestion.
     pub fn follows_delay(&self) -> bool {

@@ -64,6 +64,11 @@ impl WindowParameters for VegasParameters {
     const FOLLOWS_DELAY: bool = true;
     const DOC: SchemeDoc = DOC;
 
+    /// Its queue is a few segments long, whatever the path: it meets no mark.
+    fn queue_at_marks(&self) -> f64 {
+        0.0
+    }
+
     fn read(p: &mut Parameters, profile: Profile) -> VegasParameters {
         let alpha = p.integer(
             "alpha",
