@@ -1,7 +1,7 @@
 //! TCP end to end: times computed by hand, losses, laws of its controllers, and what a scenario may set.
 
 use crate::common::*;
-use weftline_sim::config::{Config, LinkLoss, Sampled, Until};
+use weftline_sim::config::{Change, Config, Failure, LinkLoss, Sampled, Until};
 use weftline_sim::units::Time;
 use weftline_sim::workload::FlowSpec;
 
@@ -56,12 +56,55 @@ fn a_delayed_acknowledgement_comes_after_its_delay_and_the_last_segment_has_none
     let fct = |sets: &[(&str, &str)], bytes| tenths(dumbbell(sets, vec![flow(0, 4, bytes, Time::ZERO)]))[0];
     let way = 84 + 84 + 840 + 100_000;
     let all_at_once = |segments: u64| 2 * 100_048 + 4 + way + (segments - 1) * 840 + 100_048;
-    let two = [("transport.ack_every", "2"), ("transport.initial_window", "1")];
+    let two =
+        [("transport.ack_every", "2"), ("transport.initial_window", "1"), ("transport.quick_acks", "0")];
     assert_eq!(fct(&two, 1_000), all_at_once(1), "the last segment is acknowledged at once");
     // The first segment alone waits for 40 ms; the second and last does not.
     assert_eq!(fct(&two, 2_000), all_at_once(1) + 400_000 + way + 100_048);
     // Ten segments are five acknowledgements.
-    assert_eq!(fct(&[("transport.ack_every", "2")], 10_000), all_at_once(10));
+    assert_eq!(fct(&[two[0], two[2]], 10_000), all_at_once(10));
+    // The first segments of a connection are acknowledged one by one.
+    assert_eq!(fct(&two[..2], 2_000), all_at_once(1) + way + 100_048);
+}
+
+#[test]
+fn a_lost_syn_costs_its_timeout_and_no_delayed_acknowledgement() {
+    let fct = |quick_acks| {
+        let sets = [
+            ("transport.ack_every", "2"),
+            ("transport.quick_acks", quick_acks),
+            ("transport.rto_syn", "50ms"),
+        ];
+        let mut config = dumbbell(&sets, vec![flow(0, 4, 2_000, Time::ZERO)]);
+        // The SYN is on the bottleneck from 1 ms to 9 ms.
+        let [left, right] = ["s0", "s1"].map(|name| node_named(&config.topology, name));
+        let link = link_between(&config.topology, left, right);
+        config.failures.events = vec![
+            Failure { at: Time::from_ms(5), change: Change::LinkDown(link) },
+            Failure { at: Time::from_ms(6), change: Change::LinkUp(link) },
+        ];
+        tenths(config)[0]
+    };
+    let way = 84 + 84 + 840 + 100_000;
+    // The window of the second attempt is one segment, and its first acknowledgement lets the second out.
+    let two_rounds = 500_000 + 2 * 100_048 + 4 + 2 * (way + 100_048);
+    assert_eq!((fct("16"), fct("0")), (two_rounds, two_rounds + 400_000));
+}
+
+#[test]
+fn after_sixteen_segments_acknowledgements_are_delayed_again() {
+    let acknowledgements = |quick_acks| {
+        let sets = [
+            ("transport.ack_every", "2"),
+            ("transport.quick_acks", quick_acks),
+            ("transport.initial_window", "100"),
+        ];
+        let (kept, outcome) = run(dumbbell(&sets, vec![flow(0, 4, 100_000, Time::ZERO)]));
+        assert_eq!((kept.flows[0].packets_sent, kept.flows[0].packets_retransmitted), (100, 0));
+        // Over three links, as the data and the three packets of the handshake.
+        sum_of(&outcome, |port| port.packets_sent) / 3 - 100 - 3
+    };
+    assert_eq!((acknowledgements("16"), acknowledgements("0")), (16 + 42, 50));
 }
 
 #[test]

@@ -60,6 +60,10 @@ pub struct AckConfig {
     pub first_at_once: bool,
     /// At the latest so long after one.
     pub delay: Time,
+    /// Segments that are acknowledged one by one: at the start of a connection, after one that came twice,
+    /// and where nothing came for longer than `idle`; 0: none.
+    pub quick: u32,
+    pub idle: Time,
     /// A segment with an older timestamp than one that has come is not echoed, in ticks of this clock; zero:
     /// it is.
     pub stamp_clock: Time,
@@ -221,7 +225,8 @@ pub enum EcnEcho {
 }
 
 impl EcnEcho {
-    /// Whether queues may mark a segment; `again`: it was sent before (RFC 3168 §6.1.5; DCTCP's are marked in Linux, too).
+    /// Whether queues may mark a segment; `again`: it was sent before (RFC 3168 §6.1.5; DCTCP's are marked in
+    /// Linux, too).
     #[inline]
     pub fn is_capable(self, again: bool) -> bool {
         match self {

@@ -126,7 +126,7 @@ impl Incoming {
         }
         // What is next in order is new.
         let again = segment.first != before && receiver.has((segment.first, segment.end()));
-        let reply = receiver.take(segment, &config.ack);
+        let reply = receiver.take(segment, &config.ack, cx.now());
         let (expected, complete) = (receiver.expected(), receiver.is_complete());
         if reply == Reply::Later {
             self.delay(slot, config, cx);

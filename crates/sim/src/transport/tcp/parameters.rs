@@ -253,13 +253,15 @@ pub fn read(
     let receive_buffer = buffer(p, "receive_buffer", profile.pick(6 << 20, 2 << 20), wire.mss, help);
     let help = "initial window in segments (RFC 6928: 10)";
     let initial_window = p.integer("initial_window", 10, (1, 1000), help) as u32;
-    let mut ack = acknowledgements(p, profile, &controller);
+    let mut ack = acknowledgements(p, profile, &controller, cx);
     let recovery = recovery(p, profile);
     let rtt = round_trips(p, profile);
     if recovery.reactions.answers_first {
         (ack.stamp_clock, ack.first_at_once) = (rtt.clock, true);
     }
     let rto = timeouts(p, profile, syn_timeout(cx, wire.mss));
+    // Linux compares with its own timeout, of which a receiver knows no more here.
+    ack.idle = rto.min;
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
         "window" => TcpPacing::Window,
@@ -375,7 +377,12 @@ fn buffer(p: &mut Parameters, key: &'static str, default: u64, mss: u32, help: &
     default
 }
 
-fn acknowledgements(p: &mut Parameters, profile: Profile, controller: &WindowConfig) -> AckConfig {
+fn acknowledgements(
+    p: &mut Parameters,
+    profile: Profile,
+    controller: &WindowConfig,
+    cx: &ReadContext,
+) -> AckConfig {
     let help = "segments in order per acknowledgement (RFC 5681: 2; 1 with controllers that take a delayed one for delay; \
                 ns3-3.35 as configured for the paper: 1)";
     let every = if controller.acks_at_once() { 1 } else { profile.pick(2, 1) };
@@ -385,12 +392,26 @@ fn acknowledgements(p: &mut Parameters, profile: Profile, controller: &WindowCon
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
+    let help = "with ack_every above 1: number of segments that are acknowledged one by one, at the start of a \
+                connection, after a pause longer than rto_min, and after a segment that arrived twice (Linux: \
+                TCP_MAX_QUICKACKS, 16; ns3-3.35: 0); 0: none";
+    let default = if cx.rules.like == "none" { profile.pick(16, 0) } else { 0 };
+    let quick = p.integer("quick_acks", default, (0, 1000), help) as u32;
     let help = "the receiver reports data that arrived twice (D-SACK, RFC 2883; ns3-3.35: false)";
     let duplicates = p.flag("dsack", profile.pick(true, false), help);
     let help = "number of out-of-order blocks that a receiver remembers for its reports, the newest; 0: all \
                 (ns3-3.35: 4)";
     let remembers = p.integer("sack_memory", profile.pick(0, 4), (0, 1 << 20), help) as u32;
-    AckConfig { every, first_at_once: false, delay, stamp_clock: Time::ZERO, remembers, duplicates }
+    AckConfig {
+        every,
+        first_at_once: false,
+        delay,
+        quick,
+        idle: Time::MAX,
+        stamp_clock: Time::ZERO,
+        remembers,
+        duplicates,
+    }
 }
 
 fn recovery(p: &mut Parameters, profile: Profile) -> RecoveryConfig {

@@ -1,12 +1,15 @@
 //! A receiver: puts the stream together and says what has come.
 //!
-//! Segments in order are acknowledged after every second one or a delay; anything else at once: a segment beyond a hole, one
-//! that fills a hole, one that came before, and the last of the flow (whose FIN would be). An acknowledgement reports the
-//! block that changed last first, then others by when they changed. The time that is echoed is that of the segment that
-//! moved the stream on first since the last acknowledgement, or of a newer one that came again.
+//! Segments in order are acknowledged after every second one or a delay; anything else at once: a segment beyond a hole,
+//! one that fills a hole, one that came before, and the last of the flow (whose FIN would be). So are the first segments
+//! of a connection, and those after a pause or after one that came twice: a sender may have a window of one segment then,
+//! and would wait for the delay (quick acknowledgements). An acknowledgement reports the block that changed last first,
+//! then others by when they changed. The time that is echoed is that of the segment that moved the stream on first since
+//! the last acknowledgement, or of a newer one that came again.
 //!
 //! Source: RFC 9293 §3.8, RFC 5681 §4.2 (delayed acknowledgements), RFC 2018 §4 (blocks), RFC 7323 §4.3 (the time echoed),
-//! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark), RFC 2883 §4 (what has come twice, in the first block).
+//! RFC 3168 §6.1.3 (echo until CWR), RFC 8257 §3.2 (echo of every mark), RFC 2883 §4 (what has come twice, in the first
+//! block); Linux 6, tcp_event_data_recv and tcp_data_queue (quick acknowledgements; behaviour, no code).
 //! Differs from the source: no reneging, no FIN of its own; the application reads at once, so that the window
 //! is the buffer beyond the last byte in order.
 
@@ -79,6 +82,10 @@ pub struct Receiver {
     ends: Vec<u64>,
     /// Segments since the last acknowledgement.
     unanswered: u32,
+    /// Acknowledgements that are still sent at once.
+    quick: u32,
+    /// When a segment came in order last.
+    heard: Time,
     /// What has come twice since the last acknowledgement.
     duplicate: Block,
     /// Of the segment to be echoed.
@@ -103,6 +110,8 @@ impl Receiver {
             end: None,
             ends: Vec::new(),
             unanswered: 0,
+            quick: 0,
+            heard: Time::ZERO,
             duplicate: (0, 0),
             echo: Time::ZERO,
             wait: 0,
@@ -155,8 +164,8 @@ impl Receiver {
         self.echoing == EcnEcho::Exact && segment.marked != self.congested && self.owes()
     }
 
-    /// Takes in a segment.
-    pub fn take(&mut self, segment: &Incoming, config: &AckConfig) -> Reply {
+    /// Takes in a segment that comes now.
+    pub fn take(&mut self, segment: &Incoming, config: &AckConfig, now: Time) -> Reply {
         match self.echoing {
             EcnEcho::Off => {}
             EcnEcho::Exact => self.congested = segment.marked,
@@ -190,8 +199,13 @@ impl Receiver {
             return Reply::Now;
         }
         if end <= self.expected {
+            self.quick = config.quick;
             return Reply::Now;
         }
+        if self.expected == 0 || now.saturating_sub(self.heard) > config.idle {
+            self.quick = config.quick;
+        }
+        self.heard = now;
         self.expected = end;
         let filled = !self.beyond.is_empty();
         if filled {
@@ -199,8 +213,8 @@ impl Receiver {
             self.reported.retain(|block| block.1 > self.expected);
         }
         let first = segment.first == 0 && config.first_at_once;
-        let now = filled || first || self.is_complete() || self.unanswered >= config.every;
-        if now { Reply::Now } else { Reply::Later }
+        let at_once = filled || first || self.quick > 0 || self.is_complete();
+        if at_once || self.unanswered >= config.every { Reply::Now } else { Reply::Later }
     }
 
     /// All of a block has come.
@@ -255,6 +269,9 @@ impl Receiver {
         let reported = if self.limited { &self.reported } else { &self.beyond };
         for (place, block) in blocks.iter_mut().zip(reported) {
             *place = *block;
+        }
+        if self.owes() {
+            self.quick = self.quick.saturating_sub(1);
         }
         self.unanswered = 0;
         self.answered = self.expected;

@@ -47,12 +47,14 @@ fn incoming(sending: &Sending, sent: Time, size: u64) -> Incoming {
 
 #[test]
 fn a_receiver_acknowledges_every_second_segment_and_holes_at_once_with_the_newest_block_first() {
-    let config = config("newreno", Profile::Rfc);
+    let mut config = config("newreno", Profile::Rfc);
+    config.ack.quick = 0;
     let mut receiver = Receiver::new(EcnEcho::Off);
     let mut take = |segment: u64, sent: u64| {
         let sending =
             Sending { first: 1000 * segment, payload: 1000, sent: Time::ZERO, reduced: false, again: false };
-        let reply = receiver.take(&incoming(&sending, Time::from_ms(sent), u64::MAX), &config.ack);
+        let at = Time::from_ms(sent);
+        let reply = receiver.take(&incoming(&sending, at, u64::MAX), &config.ack, at);
         (reply == Reply::Now).then(|| receiver.answer())
     };
     assert_eq!(take(0, 1), None);
@@ -70,8 +72,33 @@ fn a_receiver_acknowledges_every_second_segment_and_holes_at_once_with_the_newes
 }
 
 #[test]
+fn quick_acknowledgements_come_at_the_start_after_a_pause_and_after_a_segment_that_came_twice() {
+    let mut config = config("newreno", Profile::Rfc);
+    assert_eq!(config.ack.quick, 16);
+    config.ack.quick = 3;
+    let mut receiver = Receiver::new(EcnEcho::Off);
+    let mut take = |segment: u64, ms: u64| {
+        let sending =
+            Sending { first: 1000 * segment, payload: 1000, sent: Time::ZERO, reduced: false, again: false };
+        let at = Time::from_ms(ms);
+        let reply = receiver.take(&incoming(&sending, at, u64::MAX), &config.ack, at);
+        (reply == Reply::Now).then(|| receiver.answer()).is_some()
+    };
+    // One, two and three at once, then every second one.
+    assert_eq!([0, 1, 2, 3, 4, 5].map(|segment| take(segment, 1000)), [true, true, true, false, true, false]);
+    // A pause of rto_min, 200 ms, and one that is longer.
+    assert_eq!([(6, 1200), (7, 1200)].map(|(segment, ms)| take(segment, ms)), [true, false]);
+    assert_eq!([8, 9, 10, 11].map(|segment| take(segment, 1401)), [true, true, true, false]);
+    // The copy itself is the first of three.
+    assert_eq!([11, 12, 13, 14, 15].map(|segment| take(segment, 1401)), [true, true, true, false, true]);
+    // What is beyond a hole, or fills it, is acknowledged at once, and changes nothing for what follows.
+    assert_eq!([17, 16, 18, 19].map(|segment| take(segment, 1401)), [true, true, false, true]);
+}
+
+#[test]
 fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
-    let config = config("newreno", Profile::Rfc);
+    let mut config = config("newreno", Profile::Rfc);
+    config.ack.quick = 0;
     let echoes = |echoing, packets: &[(bool, bool)]| -> Vec<(u64, bool)> {
         let mut receiver = Receiver::new(echoing);
         let mut answers = Vec::new();
@@ -88,7 +115,7 @@ fn ecn_is_echoed_until_the_sender_has_reduced_its_window_or_packet_by_packet() {
                 let answer = receiver.answer();
                 answers.push((answer.expected / 1000, answer.marked));
             }
-            if receiver.take(&segment, &config.ack) == Reply::Now {
+            if receiver.take(&segment, &config.ack, Time::ZERO) == Reply::Now {
                 let answer = receiver.answer();
                 answers.push((answer.expected / 1000, answer.marked));
             }

@@ -92,7 +92,7 @@ impl Pair<'_> {
         if let Some(rate) = self.config.application.read_rate {
             self.reading.resume(before, rate, self.now);
         }
-        let reply = self.receiver.take(segment, &self.config.ack);
+        let reply = self.receiver.take(segment, &self.config.ack, self.now);
         self.delivered += self.receiver.expected() - before;
         if reply == Reply::Now {
             self.answer();

@@ -154,7 +154,7 @@ fn a_receiver_remembers_four_blocks_and_echoes_nothing_stale() {
     let mut take = |segment: u64, sent: u64| {
         let sending =
             Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false, again: false };
-        receiver.take(&incoming(&sending, ms(sent), u64::MAX), &config.ack);
+        receiver.take(&incoming(&sending, ms(sent), u64::MAX), &config.ack, ms(sent));
         receiver.answer()
     };
     let block = |from, to| (from * MSS, to * MSS);
@@ -232,7 +232,8 @@ fn the_first_segment_is_answered_at_once_also_where_acknowledgements_are_delayed
     let mut take = |segment: u64| {
         let sending =
             Sending { first: MSS * segment, payload: 1440, sent: Time::ZERO, reduced: false, again: false };
-        let reply = receiver.take(&incoming(&sending, ms(10 + segment), u64::MAX), &config.ack);
+        let at = ms(10 + segment);
+        let reply = receiver.take(&incoming(&sending, at, u64::MAX), &config.ack, at);
         (reply == Reply::Now).then(|| receiver.answer().expected / MSS)
     };
     assert_eq!([0, 1, 2, 3, 4].map(&mut take), [Some(1), None, Some(3), None, Some(5)]);

@@ -173,7 +173,7 @@ fn a_receiver_reports_what_has_come_twice_in_the_first_block_once() {
     let mut take = |segment: u64| {
         let sending =
             Sending { first: MSS * segment, payload: MSS as u16, sent: ms(1), reduced: false, again: false };
-        receiver.take(&incoming(&sending, ms(1), u64::MAX), &config.ack);
+        receiver.take(&incoming(&sending, ms(1), u64::MAX), &config.ack, ms(1));
         let answer = receiver.answer();
         (answer.duplicate.0 / MSS, answer.duplicate.1 / MSS, answer.blocks())
     };
