@@ -99,6 +99,9 @@ fn causes_add_up_to_the_completion_time_in_every_case() {
     }
 }
 
+/// What packets that are sent again cost.
+const REPEATS: [Cause; 3] = [Cause::Retransmission, Cause::Timeout, Cause::LossDetection];
+
 /// Hosts at 100 Gb/s and 1 us around a switch.
 fn star(hosts: u64) -> Topology {
     Star { hosts, host_link: link(Rate::from_gbps(100), Time::from_us(1)) }.build().expect("a star")
@@ -335,6 +338,36 @@ fn a_lost_packet_waits_for_the_timeout() {
 }
 
 #[test]
+fn a_wait_for_a_tail_loss_probe_is_no_timeout() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 3\nhost_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                [transport]\nkind = \"tcp\"\nloss_probe_ack_delay = \"1ms\"\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    // SYN and SYN-ACK, 74 B over two links each.
+    let round_trip = 4 * (Time::from_us(1).0 + 5920);
+    for (probe, probed, expired) in [("true", 1_000_000_000 + 2 * round_trip, 0), ("false", 0, 1)] {
+        let scenario = load(text, &[("transport.loss_probe", probe)]);
+        let mut config =
+            scenario.unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
+        config.traffic = crate::common::traffic(vec![flow(0, 1, 1000, Time::ZERO)]);
+        // The only segment is on the second link.
+        let topology = &config.topology;
+        let link = link_between(topology, topology.hosts()[1], node_named(topology, "s0"));
+        let change = |ns: u64, change: Change| Failure { at: Time::from_ns(ns), change };
+        config.failures.events =
+            vec![change(5500, Change::LinkDown(link)), change(9000, Change::LinkUp(link))];
+        let (kept, outcome) = crate::common::run_in(1, config.clone());
+        assert_eq!((kept.flows[0].packets_retransmitted, kept.flows[0].timeouts), (1, expired));
+        let (losses, expired) = (outcome.losses[0], u64::from(expired));
+        assert_eq!((losses.loss_probes, losses.timeouts), (1 - expired, expired));
+        let (accounts, findings) = accounts_with(config, |_| true);
+        let packet = packet_time(&findings).0;
+        let waited = [Cause::LossDetection, Cause::Timeout].map(|cause| of(&accounts[0], cause).0);
+        let last = expired * (Time::from_ms(200).0 + round_trip);
+        assert_eq!(waited, [probed, last].map(|time| time.saturating_sub(packet)), "{probe}");
+    }
+}
+
+#[test]
 fn only_a_packet_that_left_before_is_a_retransmission_over_every_transport() {
     let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 1\nhosts_per_leaf = 1\nextra_hosts = 1\n\
                 [[workload]]\nkind = \"permutation\"\nsize = \"200KB\"\n[failures]\nloss_of = \"data\"\n";
@@ -346,9 +379,8 @@ fn only_a_packet_that_left_before_is_a_retransmission_over_every_transport() {
         };
         let repeats = |accounts: Vec<Account>| {
             assert_eq!(accounts.len(), 4, "{transport:?}");
-            let repeats = accounts
-                .iter()
-                .filter(|one| of(one, Cause::Retransmission) + of(one, Cause::Timeout) > Time::ZERO);
+            let repeats =
+                accounts.iter().filter(|one| REPEATS.into_iter().any(|cause| of(one, cause) > Time::ZERO));
             repeats.count()
         };
         assert_eq!(repeats(accounts(config("0"), |_| true)), 0, "{transport:?}");

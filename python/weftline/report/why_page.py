@@ -34,6 +34,7 @@ COLOURS = {
     "receiver": "#4f7cac",
     "retransmission": "#8a5a44",
     "timeout": "#7f7f7f",
+    "loss detection": "#6f7d8c",
     "transport": "#8a8000",
     "computation": "#878787",
     "connection in use": "#6c6c6c",

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Lost packets are counted where they are lost, by the group that they carry. Sent packets come from the
-//! records of the flows. Receivers count spurious and refused packets, and senders count timeouts. A packet
-//! that arrives in order changes no counter.
+//! records of the flows. Receivers count spurious and refused packets, and senders count timeouts and loss
+//! probes. A packet that arrives in order changes no counter.
 
 use crate::counters::counters;
 
@@ -46,6 +46,9 @@ counters! {
         timeouts: "times", "retransmission timeouts",
             "Retransmission timeouts that expired, including those of requests to open a connection or to \
              send.";
+        loss_probes: "times", "tail loss probes",
+            "Timers of tail loss probes (TCP, MPTCP) that expired, after which a sender sent a segment before its \
+             retransmission timeout. With one segment in flight that is 200 ms later by default.";
     }
 }
 

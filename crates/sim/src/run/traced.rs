@@ -28,19 +28,32 @@ pub struct Traced {
 /// From when on a sender was held by what; none: the transport cannot tell.
 pub type Holds = Vec<(Time, Option<Hold>)>;
 
+/// When retransmission timeouts of a flow expired; none: its transport does not report them apart from other timers.
+pub type Timeouts = Option<Vec<Time>>;
+
+/// What is seen of a traced flow.
+struct Watched {
+    flow: Traced,
+    /// Its sender among the hosts of the region.
+    host: u32,
+    holds: Holds,
+    timeouts: Timeouts,
+    /// Timeouts that had expired when its sender was looked at last, those of earlier flows of its connection included.
+    expired: Option<u32>,
+}
+
 /// Looks at the senders of traced flows.
 pub struct Observer {
-    /// By flow: its sender among the hosts of the region, and what held it.
-    flows: Vec<(Traced, u32, Holds)>,
+    flows: Vec<Watched>,
     /// Those that have not started, the last one first, and those that have and are not done.
     ahead: Vec<usize>,
     under_way: Vec<usize>,
 }
 
 impl Observer {
-    fn new(flows: Vec<(Traced, u32, Holds)>) -> Observer {
+    fn new(flows: Vec<Watched>) -> Observer {
         let mut ahead: Vec<usize> = (0..flows.len()).collect();
-        ahead.sort_by_key(|&flow| Reverse(flows[flow].0.start));
+        ahead.sort_by_key(|&flow| Reverse(flows[flow].flow.start));
         Observer { flows, ahead, under_way: Vec::new() }
     }
 }
@@ -50,6 +63,8 @@ pub struct Findings {
     pub trace: Trace,
     /// By flow.
     pub holds: Vec<Holds>,
+    /// By flow.
+    pub timeouts: Vec<Timeouts>,
     /// By link: node that it leaves, node that it reaches, the link back, propagation delay.
     pub links: Vec<(u32, u32, u32, Time)>,
     /// Node of each host.
@@ -65,16 +80,23 @@ impl Region {
     pub(super) fn observe(&mut self) {
         let Some(observer) = &mut self.observer else { return };
         let now = self.net.now;
-        while let Some(next) = observer.ahead.pop_if(|flow| observer.flows[*flow].0.start <= now) {
+        while let Some(next) = observer.ahead.pop_if(|flow| observer.flows[*flow].flow.start <= now) {
             observer.under_way.push(next);
         }
-        observer.under_way.retain(|&flow| now <= observer.flows[flow].0.finish);
+        observer.under_way.retain(|&flow| now <= observer.flows[flow].flow.finish);
         for &flow in &observer.under_way {
-            let (traced, host, holds) = &mut observer.flows[flow];
-            let mut transports = self.hosts[*host as usize].transports.iter();
-            let hold = transports.find_map(|transport| transport.hold(traced.flow));
+            let Watched { flow, host, holds, timeouts, expired } = &mut observer.flows[flow];
+            let transports = &self.hosts[*host as usize].transports;
+            let hold = transports.iter().find_map(|transport| transport.hold(flow.flow));
             if holds.last().is_none_or(|&(_, last)| last != hold) {
                 holds.push((now, hold));
+            }
+            let Some(count) = transports.iter().find_map(|transport| transport.timeouts(flow.flow)) else {
+                continue;
+            };
+            let times = timeouts.get_or_insert_default();
+            if expired.replace(count).is_some_and(|before| before != count) {
+                times.push(now);
             }
         }
         self.ended.push(LOOK);
@@ -174,14 +196,20 @@ impl Simulation {
                 flows.iter().map(window).collect()
             }
         };
-        let looked_at =
-            flows.iter().map(|flow| (*flow, run.places.of_host(flow.src).1, Vec::new())).collect();
+        let watched = |flow: &Traced| Watched {
+            flow: *flow,
+            host: run.places.of_host(flow.src).1,
+            holds: Vec::new(),
+            timeouts: None,
+            expired: None,
+        };
+        let watched = flows.iter().map(watched).collect();
         let host_node = run.places.host_node.clone();
         let numberings = run.settings.transports.iter().map(|own| own.numbering()).collect();
         let region = &mut run.regions[0];
         (0..links.len() as u32).for_each(|port| region.net.tap(port, 0));
         region.net.taps.trace(Trace::of(windows, numberings));
-        region.observer = Some(Box::new(Observer::new(looked_at)));
+        region.observer = Some(Box::new(Observer::new(watched)));
         region.ended.push(LOOK);
         debug_assert!(links.iter().enumerate().all(|(port, link)| {
             matches!(region.net.owner(port as u32), NodeIndex::Host(_) | NodeIndex::Switch(_))
@@ -195,10 +223,8 @@ impl Simulation {
         run.flush_rest(sink, &mut ending, watch)?;
         let region = &mut self.regions[0];
         let trace = region.net.taps.trace.take().map(|trace| *trace).unwrap_or_default();
-        let holds = region
-            .observer
-            .take()
-            .map_or(Vec::new(), |observer| observer.flows.into_iter().map(|(_, _, holds)| holds).collect());
-        Ok((self.outcome(ending), Findings { trace, holds, links, host_node, down: Vec::new() }))
+        let watched = region.observer.take().map_or(Vec::new(), |observer| observer.flows);
+        let (holds, timeouts) = watched.into_iter().map(|flow| (flow.holds, flow.timeouts)).unzip();
+        Ok((self.outcome(ending), Findings { trace, holds, timeouts, links, host_node, down: Vec::new() }))
     }
 }

@@ -183,6 +183,12 @@ impl HostContext<'_> {
         self.net.recorder.count(group, |losses| &mut losses.timeouts);
     }
 
+    /// The timer of a tail loss probe of a flow of this group has expired.
+    #[cold]
+    pub fn probes_for_loss(&mut self, group: u16) {
+        self.net.recorder.count(group, |losses| &mut losses.loss_probes);
+    }
+
     /// Data have come of which the receiver has every byte already.
     #[cold]
     pub fn came_again(&mut self, packet: &Packet) {
@@ -274,6 +280,11 @@ pub trait Transport {
     fn finish(&mut self, cx: &mut HostContext);
     /// Why a flow that is sent from here sends no packet now; none if it is not, or the transport cannot tell.
     fn hold(&self, _flow: FlowId) -> Option<Hold> {
+        None
+    }
+    /// How many retransmission timeouts of a flow that is sent from here have expired, where the transport has earlier
+    /// timers after which packets are sent again; otherwise none.
+    fn timeouts(&self, _flow: FlowId) -> Option<u32> {
         None
     }
     /// Internals of a flow that is sent from here.
@@ -507,6 +518,9 @@ impl Transport for TransportState {
     }
     fn hold(&self, flow: FlowId) -> Option<Hold> {
         each_state!(self, t => t.hold(flow))
+    }
+    fn timeouts(&self, flow: FlowId) -> Option<u32> {
+        each_state!(self, t => t.timeouts(flow))
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         each_state!(self, t => t.view(flow))

@@ -64,12 +64,15 @@ pub enum Cause {
     Retransmission,
     /// A timer had to expire before a packet was sent again.
     Timeout,
+    /// That timer was one of loss detection, which comes before the retransmission timeout: of a tail loss probe, or
+    /// of a reordering window.
+    LossDetection,
     /// The transport held it, for a reason that it does not tell.
     Transport,
 }
 
 impl Cause {
-    pub const ALL: [Cause; 16] = [
+    pub const ALL: [Cause; 17] = [
         Cause::Transmission,
         Cause::Propagation,
         Cause::OwnQueue,
@@ -85,6 +88,7 @@ impl Cause {
         Cause::Receiver,
         Cause::Retransmission,
         Cause::Timeout,
+        Cause::LossDetection,
         Cause::Transport,
     ];
 
@@ -105,6 +109,7 @@ impl Cause {
             Cause::Receiver => "receiver",
             Cause::Retransmission => "retransmission",
             Cause::Timeout => "timeout",
+            Cause::LossDetection => "loss detection",
             Cause::Transport => "transport",
         }
     }
@@ -117,7 +122,8 @@ impl Cause {
             Cause::Transmission | Cause::Propagation | Cause::Pacing | Cause::Window | Cause::Opening => {
                 false
             }
-            Cause::Receiver | Cause::Retransmission | Cause::Timeout | Cause::Transport => false,
+            Cause::Receiver | Cause::Retransmission | Cause::Transport => false,
+            Cause::Timeout | Cause::LossDetection => false,
         }
     }
 

@@ -81,6 +81,7 @@ struct Walk<'a> {
     findings: &'a Findings,
     index: &'a Index,
     holds: &'a [(Time, Option<Hold>)],
+    timeouts: Option<&'a [Time]>,
     /// What left its sender, in order of time, and of that the data that had left before.
     launches: Vec<Passed>,
     again: HashSet<(u32, Time)>,
@@ -129,6 +130,7 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
         findings,
         index,
         holds: &findings.holds[number],
+        timeouts: findings.timeouts[number].as_deref(),
         own_flows,
         launches,
         again,
@@ -142,7 +144,8 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
     walk.follow();
     let Walk { mut intervals, path, .. } = walk;
     intervals.reverse();
-    let repeats = |part: &Interval| matches!(part.cause, Cause::Retransmission | Cause::Timeout);
+    let repeats =
+        |part: &Interval| matches!(part.cause, Cause::Retransmission | Cause::Timeout | Cause::LossDetection);
     let lost =
         if intervals.iter().any(repeats) { lost(flow, &own, findings, index) } else { BTreeMap::new() };
     Account { flow: *flow, intervals, path, lost }
@@ -536,7 +539,7 @@ impl Walk<'_> {
         let times =
             [Some(since), launched.map(|one| one.time), came.map(|one| one.at), Some(self.flow.start)];
         let from = times.into_iter().flatten().max().unwrap_or(since).min(at);
-        let cause = if again { Cause::Timeout } else { cause };
+        let cause = if again { self.timer(from, at) } else { cause };
         match packet.or(launched) {
             Some(any) => self.wait_for(&any, from, cause),
             None => self.take(from, cause, None, None),
@@ -545,10 +548,16 @@ impl Walk<'_> {
             return Next::Left(packet);
         }
         if let Some(news) = came.filter(|one| one.at == from) {
-            *baseline = Some(if again { Cause::Timeout } else { cause });
+            *baseline = Some(cause);
             return self.journey(news, *baseline, false);
         }
         if from <= self.flow.start { Next::Over } else { Next::Sender(from) }
+    }
+
+    /// The timer after which a packet was sent again at `at`, for which nothing else happened since `from`.
+    fn timer(&self, from: Time, at: Time) -> Cause {
+        let expired = |all: &[Time]| all.iter().any(|&time| from < time && time <= at);
+        if self.timeouts.is_none_or(expired) { Cause::Timeout } else { Cause::LossDetection }
     }
 
     /// Gives the time from `from` to the cursor to `cause`, except the time in which the NIC sent the flow's

@@ -392,6 +392,11 @@ impl Transport for Tcp {
         Some(self.outgoing.hold(connection))
     }
 
+    fn timeouts(&self, flow: FlowId) -> Option<u32> {
+        let connection = self.outgoing.alive().find(|connection| connection.carries(flow))?;
+        Some(connection.expired)
+    }
+
     fn view(&self, flow: FlowId) -> Option<FlowView> {
         let connection = self.outgoing.alive().find(|connection| connection.carries(flow))?;
         let window = &connection.window;

@@ -262,6 +262,7 @@ impl Outgoing {
         let port = self.port(slot, cx);
         let connection = &mut self[slot];
         let (before, group) = (connection.expired, connection.spec.group);
+        let probed = connection.probe.wanted;
         if connection.phase == Phase::Opening {
             connection.count_timeout(cx.now());
             if connection.timeouts <= config.syn_retries {
@@ -279,6 +280,9 @@ impl Outgoing {
         // Timers of loss detection that come before the timeout do not count.
         if self[slot].expired > before {
             cx.timed_out(group);
+        }
+        if self[slot].probe.wanted && !probed {
+            cx.probes_for_loss(group);
         }
         self.steer(slot, config, cx);
         if !self[slot].is_over() {
