@@ -2,6 +2,7 @@
 
 mod announced;
 mod repaired;
+mod resending;
 
 use crate::common::*;
 use weftline_sim::config::{Change, Config, Failure, LinkLoss, Sampled, Until};

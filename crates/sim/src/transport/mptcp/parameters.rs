@@ -68,7 +68,7 @@ pub struct MptcpConfig {
     pub rejoin: Time,
     /// What a subflow that times out has not got across is sent by others too.
     pub reinject: bool,
-    /// When the shared window is full, a subflow with room sends what holds it up.
+    /// When the shared window or the send buffer is full, a subflow with room sends what others hold up.
     pub opportunistic: bool,
     /// The subflow that held it up halves its window then.
     pub penalise: bool,
@@ -181,12 +181,13 @@ impl TransportParameters for MptcpConfig {
         let help = "data that are unacknowledged on a subflow that times out are also sent on other subflows (RFC \
                     8684 §3.3.6)";
         let reinject = p.flag("reinject", true, help);
-        let help = "a subflow with room in its window resends the segment that blocks the shared window (Raiciu et al., \
-             NSDI 2012, §4.2)";
+        let help = "a subflow with room in its window resends the segment that blocks the shared window or the send buffer, \
+                    once, if those that carry it have more than twice its round-trip time, or are late (Raiciu et \
+                    al., NSDI 2012, §4.2)";
         let unblocks = scheduler != SchedulerKind::Linger;
         let opportunistic = p.flag("opportunistic", unblocks, help);
-        let help = "with opportunistic: the slower subflow that blocked the shared window halves its own window, at \
-                    most once per round trip (the same paper)";
+        let help = "with opportunistic: the slower subflow that blocked them halves its own window, at most once per \
+                    round trip (the same paper)";
         let penalise = p.flag("penalise", unblocks, help);
         let help = "mappings have a checksum (RFC 8684 §3.3); it takes the room of padding, so that results stay as they are, \
                     and captures show it";

@@ -2,7 +2,7 @@
 
 use super::packets;
 use super::scheduler::{self, Order};
-use super::stream::{Given, MAX_SUBFLOWS, Stream};
+use super::stream::{Given, MAX_SUBFLOWS, Stream, is_slower};
 use crate::congestion::window::coupled::Subflow;
 use crate::congestion::window::{State, WindowController};
 use crate::measure::FlowRecord;
@@ -217,9 +217,9 @@ impl Sender {
     }
 
     /// The subflow that gets something next, and what.
-    pub fn choose(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
+    pub fn choose(&mut self, outgoing: &Outgoing, config: &MptcpConfig, now: Time) -> Option<(usize, Given)> {
         if config.scheduler == SchedulerKind::Linger {
-            return self.choose_by_linger(outgoing, config);
+            return self.choose_by_linger(outgoing, config, now);
         }
         let times = self.paths.iter().map(|path| {
             let asked = path.is_active(outgoing, config) && path.has_room(outgoing, config);
@@ -229,7 +229,7 @@ impl Sender {
         for at in order.subflows() {
             let given = match config.scheduler {
                 SchedulerKind::Redundant => self.stream.copy_for(at, self.paths[at].cursor),
-                _ => self.stream.next_for(at, config.opportunistic),
+                _ => self.stream.next_for(at).or_else(|| self.unblock(at, outgoing, config, now)),
             };
             if let Some(given) = given {
                 self.turn = at + 1;
@@ -242,8 +242,13 @@ impl Sender {
     /// The same by the rule of Linux: the minimum linger time is that of all active subflows, and while the buffer of the subflow that
     /// has it is full, no other one gets new data. That wait ends: the subflow's buffer drains, or those of others do, until one of
     /// them has the minimum, or the subflow becomes stale.
-    fn choose_by_linger(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<(usize, Given)> {
-        if let Some(given) = self.burst_continues(outgoing, config) {
+    fn choose_by_linger(
+        &mut self,
+        outgoing: &Outgoing,
+        config: &MptcpConfig,
+        now: Time,
+    ) -> Option<(usize, Given)> {
+        if let Some(given) = self.burst_continues(outgoing, config, now) {
             return Some((self.turn - 1, given));
         }
         let active = |path: &Path| path.is_active(outgoing, config).then(|| path.linger(outgoing));
@@ -253,7 +258,7 @@ impl Sender {
         let again = idle.find_map(|at| Some((at, self.stream.again_for(at)?)));
         let (at, given) = again.or_else(|| {
             let at = order.subflows().next().filter(|&at| self.paths[at].has_room(outgoing, config))?;
-            Some((at, self.stream.new_for(at, config.opportunistic)?))
+            Some((at, self.new_or_unblocking(at, outgoing, config, now)?))
         })?;
         self.turn = at + 1;
         self.begin_burst(at, &given, outgoing);
@@ -274,14 +279,37 @@ impl Sender {
     }
 
     /// What the subflow that had the last segment gets, if its burst has not ended and its buffer has room.
-    fn burst_continues(&mut self, outgoing: &Outgoing, config: &MptcpConfig) -> Option<Given> {
+    fn burst_continues(&mut self, outgoing: &Outgoing, config: &MptcpConfig, now: Time) -> Option<Given> {
         let path = self.paths.get(self.turn.checked_sub(1)?)?;
         if self.burst == 0 || !path.is_active(outgoing, config) || !path.has_room(outgoing, config) {
             return None;
         }
-        let given = self.stream.new_for(self.turn - 1, config.opportunistic)?;
+        let given = self.new_or_unblocking(self.turn - 1, outgoing, config, now)?;
         self.burst = self.burst.saturating_sub(u64::from(given.length));
         Some(given)
+    }
+
+    fn new_or_unblocking(
+        &mut self,
+        at: usize,
+        outgoing: &Outgoing,
+        config: &MptcpConfig,
+        now: Time,
+    ) -> Option<Given> {
+        self.stream.new_for(at).or_else(|| self.unblock(at, outgoing, config, now))
+    }
+
+    /// The piece that holds the shared window or the send buffer up, for a subflow with room, unless one that carries
+    /// it gets it across in good time.
+    fn unblock(&mut self, at: usize, outgoing: &Outgoing, config: &MptcpConfig, now: Time) -> Option<Given> {
+        if !config.opportunistic {
+            return None;
+        }
+        let blocking = self.stream.blocking(at)?;
+        let own = &outgoing[self.paths[at].slot].rtt;
+        let mut carriers = self.paths.iter().enumerate().filter(|(other, _)| blocking.on & 1 << other != 0);
+        let held_up = carriers.all(|(_, path)| blocking.is_held_up(&outgoing[path.slot].rtt, own, now));
+        held_up.then(|| self.stream.unblock(at, blocking))
     }
 
     fn begin_burst(&mut self, at: usize, given: &Given, outgoing: &Outgoing) {
@@ -323,17 +351,18 @@ impl Sender {
 
     /// Halves the windows of the slower subflows that hold up what subflow `by` has to send for them, but for those that repair a loss, and
     /// once a round trip: NSDI 2012, §4.2; states and thresholds as in the scheduler of multipath-tcp.org, which counts the round trip
-    /// of the faster one. Out of slow start the threshold is halved too; a window that was cut to it again and again would not grow back.
+    /// of the faster one, and takes for slower whatever has a longer one. Out of slow start the threshold is halved too; a
+    /// window that was cut to it again and again would not grow back.
     pub fn penalise(&mut self, by: usize, given: &Given, outgoing: &mut Outgoing, now: Time) {
-        let rtt = |outgoing: &Outgoing, slot| outgoing[slot].rtt.smoothed().unwrap_or(Time::ZERO);
-        let own = rtt(outgoing, self.paths[by].slot);
+        let slot = self.paths[by].slot;
         for (at, path) in self.paths.iter_mut().enumerate() {
             if given.unblocks & 1 << at == 0 || at == by || path.standing != Standing::Up {
                 continue;
             }
-            let theirs = rtt(outgoing, path.slot);
+            let slower = is_slower(&outgoing[path.slot].rtt, &outgoing[slot].rtt);
+            let theirs = outgoing[path.slot].rtt.smoothed().unwrap_or(Time::ZERO);
             let open = outgoing[path.slot].state == State::Open;
-            if open && theirs > own && now >= path.penalised.saturating_add(theirs) {
+            if open && slower && now >= path.penalised.saturating_add(theirs) {
                 path.penalised = now;
                 let window = &mut outgoing[path.slot].window;
                 if !window.in_slow_start() {
@@ -365,14 +394,14 @@ impl Sender {
 
     /// A segment of a subflow leaves: says in the packet which bytes of the connection it has. False: it counts for no flow, as all
     /// flows so far have been acknowledged for the connection, on other subflows.
-    pub fn label(&mut self, at: usize, packet: &mut Packet, repeated: bool) -> bool {
+    pub fn label(&mut self, at: usize, packet: &mut Packet, repeated: bool, now: Time) -> bool {
         let path = &mut self.paths[at];
         let Some(given) = path.piece(packet.seq) else { return self.messages.is_none() };
         packet.sender = sender_of(path.slot, path.port);
         packet.aux = given.start as u32;
         packet.flags |= if given.last { flag::LAST } else { 0 };
         packet.flags |= if self.plain { code::PLAIN << flag::CODE_SHIFT } else { 0 };
-        let copied = !repeated && self.stream.leaves(given.piece);
+        let copied = !repeated && self.stream.leaves(given.piece, now);
         let counts = match &mut self.messages {
             Some(messages) => messages.count(given.start, repeated || copied),
             None => true,

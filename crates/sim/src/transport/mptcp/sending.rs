@@ -68,7 +68,7 @@ impl Mptcp {
         let sender = &mut self.senders[number as usize];
         let config = config_of(cx.settings, sender.spec.transport);
         sender.size_buffers(&self.outgoing, config);
-        while let Some((at, given)) = sender.choose(&self.outgoing, config) {
+        while let Some((at, given)) = sender.choose(&self.outgoing, config, cx.net.now) {
             sender.hand(at, &given, &mut self.outgoing);
             if given.unblocks != 0 && config.penalise {
                 sender.penalise(at, &given, &mut self.outgoing, cx.net.now);
@@ -93,7 +93,7 @@ impl Mptcp {
         let before = self.outgoing[slot].packets_retransmitted;
         let mut packet = self.outgoing.build(slot, &config.tcp, cx)?;
         let repeated = self.outgoing[slot].packets_retransmitted > before;
-        if !sender.label(at, &mut packet, repeated) {
+        if !sender.label(at, &mut packet, repeated, cx.net.now) {
             cx.sent_for_no_flow(packet.group);
         }
         Some(packet)

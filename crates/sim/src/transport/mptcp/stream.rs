@@ -5,9 +5,12 @@
 //! line for another. The shared window and the send buffer bound what is out at a time.
 //!
 //! Source: RFC 8684 §3.3.1 (data sequence numbers), §3.3.4 (the shared window), §3.3.6 (retransmission on other subflows);
-//! Raiciu et al., "How hard can it be?", NSDI 2012, §4.2 (opportunistic retransmission); also where the send buffer is what is full, as in
-//! the scheduler of multipath-tcp.org (`mptcp_rcv_buf_optimization`).
+//! Raiciu et al., "How hard can it be?", NSDI 2012, §4.2 (opportunistic retransmission); also where the send buffer is
+//! what is full, and only for subflows that are slower, as in the scheduler of multipath-tcp.org
+//! (`mptcp_rcv_buf_optimization`); ours: also for what is late.
 
+use crate::transport::tcp::rto::RttEstimator;
+use crate::units::Time;
 use std::collections::VecDeque;
 
 /// Subflows that a connection may have at a time: they have a bit each.
@@ -18,6 +21,8 @@ pub const MAX_SUBFLOWS: usize = 32;
 struct Piece {
     /// Subflows that carry it.
     on: u32,
+    /// When it left on the one that was given it last; none: it has not.
+    left: Option<Time>,
     /// It has left the host.
     sent: bool,
     /// It waits to be sent again.
@@ -35,6 +40,29 @@ pub struct Given {
     pub last: bool,
     /// It is what holds the shared window or the send buffer up, carried by these others.
     pub unblocks: u32,
+}
+
+/// The piece that holds the shared window or the send buffer up: the subflows that carry it, and when it left on the last
+/// of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Blocking {
+    pub on: u32,
+    pub left: Option<Time>,
+}
+
+impl Blocking {
+    /// A subflow that carries it does not get it across in good time: its answer is late, or comes later than that to a
+    /// copy which a subflow with room sends. Of the one the round-trip time is `theirs`, of the other `own`.
+    pub fn is_held_up(&self, theirs: &RttEstimator, own: &RttEstimator, now: Time) -> bool {
+        let out = self.left.map(|left| now.saturating_sub(left));
+        out.zip(theirs.late()).is_some_and(|(out, late)| out > late) || is_slower(theirs, own)
+    }
+}
+
+/// A subflow takes longer than another one, by more than a copy takes on that (multipath-tcp.org: more than four times
+/// as long).
+pub fn is_slower(theirs: &RttEstimator, own: &RttEstimator) -> bool {
+    theirs.smoothed().zip(own.smoothed()).is_some_and(|(theirs, own)| theirs.saturating_sub(own) > own)
 }
 
 /// A flow in the stream: the number of its first piece, its first byte, and the one behind its last.
@@ -143,14 +171,14 @@ impl Stream {
         let (start, end, last) = self.bounds(number);
         if let Some(piece) = self.piece_mut(number) {
             piece.on |= 1 << subflow;
+            piece.left = None;
         }
         Given { piece: number, start, length: (end - start) as u16, last, unblocks }
     }
 
-    /// What a subflow with room gets: a piece that waits to be sent again and is not on it, or new data, or, where the shared
-    /// window or the send buffer lets no new data out and `opportunistic` says so, the piece that holds it up.
-    pub fn next_for(&mut self, subflow: usize, opportunistic: bool) -> Option<Given> {
-        self.again_for(subflow).or_else(|| self.new_for(subflow, opportunistic))
+    /// What a subflow with room gets: a piece that waits to be sent again and is not on it, or new data.
+    pub fn next_for(&mut self, subflow: usize) -> Option<Given> {
+        self.again_for(subflow).or_else(|| self.new_for(subflow))
     }
 
     /// A piece that waits to be sent again and is not on this subflow.
@@ -160,18 +188,33 @@ impl Stream {
     }
 
     /// The same without what waits to be sent again.
-    pub fn new_for(&mut self, subflow: usize, opportunistic: bool) -> Option<Given> {
+    pub fn new_for(&mut self, subflow: usize) -> Option<Given> {
         let next = self.next();
         let (start, end, _) = self.bounds(next);
-        if start >= self.size {
+        if start >= self.size || end > self.room_ends() {
             return None;
         }
-        if end <= self.receivable.min(self.acknowledged + self.buffer) {
-            self.pieces.push_back(Piece::default());
-            return Some(self.give(next, subflow, 0));
-        }
-        let front = *self.pieces.front().filter(|piece| opportunistic && piece.on & 1 << subflow == 0)?;
-        Some(self.give(self.first, subflow, front.on))
+        self.pieces.push_back(Piece::default());
+        Some(self.give(next, subflow, 0))
+    }
+
+    /// The shared window and the send buffer let bytes below out.
+    fn room_ends(&self) -> u64 {
+        self.receivable.min(self.acknowledged + self.buffer)
+    }
+
+    /// Where the shared window or the send buffer lets no new data out: what holds it up, unless this subflow carries
+    /// it too.
+    pub fn blocking(&self, subflow: usize) -> Option<Blocking> {
+        let (start, end, _) = self.bounds(self.next());
+        let full = start < self.size && end > self.room_ends();
+        let front = self.pieces.front().filter(|piece| full && piece.on & 1 << subflow == 0)?;
+        Some(Blocking { on: front.on, left: front.left })
+    }
+
+    /// Gives the piece that holds it up to this subflow too.
+    pub fn unblock(&mut self, subflow: usize, blocking: Blocking) -> Given {
+        self.give(self.first, subflow, blocking.on)
     }
 
     /// What a subflow that carries everything gets from piece `from` on.
@@ -179,7 +222,7 @@ impl Stream {
         let from = from.max(self.first);
         match from < self.next() {
             true => Some(self.give(from, subflow, 0)),
-            false => self.next_for(subflow, false),
+            false => self.next_for(subflow),
         }
     }
 
@@ -207,8 +250,11 @@ impl Stream {
     }
 
     /// A piece leaves on a subflow for the first time; whether it had left on another before.
-    pub fn leaves(&mut self, number: u64) -> bool {
-        self.piece_mut(number).is_none_or(|piece| std::mem::replace(&mut piece.sent, true))
+    pub fn leaves(&mut self, number: u64, now: Time) -> bool {
+        self.piece_mut(number).is_none_or(|piece| {
+            piece.left = Some(now);
+            std::mem::replace(&mut piece.sent, true)
+        })
     }
 
     /// A subflow is gone: what only it carried is to be sent again.

@@ -44,6 +44,10 @@ impl RttEstimator {
     pub fn rto(&self) -> Time {
         self.rto
     }
+    /// What takes longer to be answered is late: the timeout without its least, its granularity and its backoff.
+    pub fn late(&self) -> Option<Time> {
+        self.smoothed.map(|smoothed| smoothed + Time(4 * self.variation.0))
+    }
 
     /// The sample that a timestamp gives, at the resolution of its clock.
     pub fn sample(sent: Time, now: Time, clock: Time) -> Time {
@@ -101,6 +105,15 @@ impl RttEstimator {
     /// The timeout expired (RFC 6298 §5.5).
     pub fn back_off(&mut self, config: &RtoConfig) {
         self.rto = Time(self.rto.0.saturating_mul(2)).min(config.max);
+    }
+}
+
+#[cfg(test)]
+impl RttEstimator {
+    /// One that has come to these.
+    pub fn of(smoothed: Option<Time>, variation: Time) -> RttEstimator {
+        let time = smoothed.unwrap_or(Time::MAX);
+        RttEstimator { smoothed, variation, min_rtt: time, latest: time, rto: time }
     }
 }
 
