@@ -131,8 +131,8 @@ rules! {
     coarse_int: bool = [false, true, false], "no unit is larger than half of a full packet";
     /// A queue beyond the 17 bits of INT is written modulo 2^17 units
     wraps_queue: bool = [false, true, false], "it is written as the longest one, 2^17 - 1 units";
-    /// Controllers compare INT with what they kept of a packet before, however long ago that was: where time or
-    /// bytes have wrapped, what passed since counts as one round of the counter or more too little
+    /// Controllers compare INT with what they kept of a packet before, however long ago that was: where time
+    /// or bytes have wrapped, what passed since counts as one round of the counter or more too little
     undated_int: bool = [false, true, false], "INT from more than half a round of these counters ago is discarded";
     /// HPCC leaves out the time in which no hop's counter has moved by a unit, so that the load of a lone
     /// flow of packets below a unit is taken for that of a full packet each

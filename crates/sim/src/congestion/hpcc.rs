@@ -87,20 +87,20 @@ pub(super) fn step(given: Option<Rate>, line_rate: Rate) -> Rate {
 }
 
 /// What `auto` stands for at a NIC of this rate.
-pub(super) fn derived(rai: Option<Rate>, least: LeastRate, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+pub(super) fn derived(rai: Option<Rate>, min_rate: LeastRate, line_rate: Rate) -> Vec<(&'static str, Rate)> {
     let step = rai.is_none().then(|| ("rai_bps", step(rai, line_rate)));
-    step.into_iter().chain(least.derived(line_rate)).collect()
+    step.into_iter().chain(min_rate.derived(line_rate)).collect()
 }
 
 /// The published constants, where they are those, and what `auto` stands for at a NIC of this rate. At slower NICs, such as the
 /// 25 Gb/s of the authors' testbed, the published step is no smaller than needed.
 pub(super) fn published(
     rai: Option<Rate>,
-    least: LeastRate,
+    min_rate: LeastRate,
     line_rate: Rate,
 ) -> Vec<(&'static str, Rate, Rate)> {
     let step = (rai == Some(RAI) && line_rate > RAI_PER).then(|| ("rai", RAI, step(None, line_rate)));
-    step.into_iter().chain(least.published(line_rate)).collect()
+    step.into_iter().chain(min_rate.published(line_rate)).collect()
 }
 
 /// When a sender reacts (§3.2 and §5.4 of the paper).

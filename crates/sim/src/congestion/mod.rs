@@ -173,8 +173,8 @@ pub trait ControllerParameters: Sized {
     const DOC: SchemeDoc;
     /// Whether it was published with switches that mark every packet above one threshold.
     const MARKS_AT_STEP: bool = false;
-    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to keep a
-    /// link busy; none: no such bound is known, or marks change nothing.
+    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to
+    /// keep a link busy; none: no such bound is known, or marks change nothing.
     const QUEUE_AT_MARKS: Option<f64> = None;
     /// CPU time of a packet-hop under it, in ns, if all data fits the caches; by default that of the most
     /// expensive one here: that of HPCC times 8.26 s / 7.23 s, the times of `fat320-hpcc-pint` and
@@ -293,8 +293,8 @@ macro_rules! registry {
                 }
             }
 
-            /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow
-            /// to keep a link busy; none: no such bound is known, or marks change nothing.
+            /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one
+            /// flow to keep a link busy; none: no such bound is known, or marks change nothing.
             pub fn queue_at_marks(&self) -> Option<f64> {
                 match self {
                     $(ControllerConfig::$variant(_) => $file::$parameters::QUEUE_AT_MARKS,)*

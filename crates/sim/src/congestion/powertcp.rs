@@ -78,11 +78,11 @@ pub(super) fn step(given: Option<Rate>, line_rate: Rate) -> Rate {
 /// What `auto` stands for at a NIC of this rate.
 pub(super) fn derived(
     additive: Option<Rate>,
-    least: LeastRate,
+    min_rate: LeastRate,
     line_rate: Rate,
 ) -> Vec<(&'static str, Rate)> {
     let step = additive.is_none().then(|| ("additive_bps", step(additive, line_rate)));
-    step.into_iter().chain(least.derived(line_rate)).collect()
+    step.into_iter().chain(min_rate.derived(line_rate)).collect()
 }
 
 /// Reads the minimum rate of the published runs.

@@ -88,8 +88,9 @@ impl ControllerParameters for ThetaPowerTcpParameters {
     }
 
     fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
-        // A queue of one packet holds the rate at this part over the packet's share of T, which leaves fast links
-        // mostly empty. The power from INT falls below 1 on a link that is not full, and the rate rises by it.
+        // A queue of one packet holds the rate at this part over the packet's share of T, which leaves fast
+        // links mostly empty. The power from INT falls below 1 on a link that is not full, and the rate rises
+        // by it.
         let far = self.additive == Some(ADDITIVE) && line_rate > ADDITIVE_PER;
         let additive = far.then(|| ("additive", ADDITIVE, step(None, line_rate)));
         additive.into_iter().chain(self.min_rate.published(line_rate)).collect()

@@ -1,11 +1,11 @@
 //! In-band network telemetry (INT): every switch on the path writes a record into the data packet.
 //!
 //! A record is 64 bits on the wire: rate code, 24 bits of time in ns, 20 bits of bytes sent, 17 bits of queue
-//! length, the last two in units that grow with the NIC's rate. Time and bytes sent wrap, and differences undo
-//! one wrap, so that they hold for [`IntLayout::comparable`]; a longer queue than the field holds is written as
-//! the largest one. The rate code is an index into a table of the network's rates; here the record contains the
-//! rate itself, in kb/s. A 16-bit hop count follows the records; the 12-bit path id (XOR of the switches' ids)
-//! shares its bits.
+//! length, the last two in units that grow with the NIC's rate. Time and bytes sent wrap, and differences
+//! undo one wrap, so that they hold for [`IntLayout::comparable`]; a longer queue than the field holds is
+//! written as the largest one. The rate code is an index into a table of the network's rates; here the record
+//! contains the rate itself, in kb/s. A 16-bit hop count follows the records; the 12-bit path id (XOR of the
+//! switches' ids) shares its bits.
 //!
 //! Source: Li et al., "HPCC: High Precision Congestion Control", SIGCOMM 2019, Fig 7; field widths as in the
 //! authors' simulator, which has no path id.
@@ -59,8 +59,8 @@ pub struct IntLayout {
     /// [`Rules::wraps_queue`]: crate::compat::Rules::wraps_queue
     pub wraps_queue: bool,
     /// Time between two acknowledgements up to which their records may be compared: half a round of the
-    /// counter of time, or of bytes at the fastest port. The other half allows for queues of different length.
-    /// Without end under [`Rules::undated_int`].
+    /// counter of time, or of bytes at the fastest port. The other half allows for queues of different
+    /// length. Without end under [`Rules::undated_int`].
     ///
     /// [`Rules::undated_int`]: crate::compat::Rules::undated_int
     pub comparable: Time,

@@ -187,12 +187,12 @@ pub fn warnings_of_law(law: &WindowConfig, packet: u32, (base_rtt, held): (Time,
     let far = far.map(|(key, published, auto)| {
         far_text(key, published, auto, format_args!("a base RTT of {base_rtt}"))
     });
-    let short = law.most_packets().filter(|(_, packets)| packets * f64::from(packet) < held as f64);
+    let short = law.max_packets().filter(|(_, packets)| packets * f64::from(packet) < held as f64);
     let short = short.map(|(key, packets)| {
-        let most = Rate((packets * f64::from(packet) * 8e12 / base_rtt.0.max(1) as f64) as u64);
+        let max_rate = Rate((packets * f64::from(packet) * 8e12 / base_rtt.0.max(1) as f64) as u64);
         format!(
             "transport.controller.{key} = {packets}: a flow over the longest path, with a base RTT of {base_rtt}, sends at most \
-             {most}; its links hold {} packets",
+             {max_rate}; its links hold {} packets",
             held.div_ceil(packet.max(1).into())
         )
     });
@@ -403,8 +403,8 @@ pub struct Facts<'a> {
     pub marked_controller: Option<&'a str>,
     /// Its senders react to marks, or its packets are never marked (they have the flag `NOT_CAPABLE`).
     pub heeds_marks: bool,
-    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to keep a
-    /// link busy; none: no such bound is known, or marks change nothing.
+    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to
+    /// keep a link busy; none: no such bound is known, or marks change nothing.
     pub queue_at_marks: Option<f64>,
     /// The name of the controller, if it takes longer round trips for congestion.
     pub delay_controller: Option<&'a str>,

@@ -127,7 +127,7 @@ fn a_new_path_discards_the_records_and_keeps_load_and_reference() {
 fn after_a_rest_in_which_the_clock_may_have_wrapped_records_are_only_stored() {
     let parameters = HpccParameters { eta: 0.5, ..published() };
     let half = 8_388_608;
-    // The port was idle but for a unit: at the end of the longest rest its load counts, and the rate is the line rate.
+    // After the longest rest the load counts: the port was almost idle, so that the rate is the line rate.
     let mut run = Run::after_first_ack(parameters.clone(), &[(0, 0, 0, 100)]);
     run.hpcc.reference.rate = LINE / 2;
     run.now = Time::from_ns(half);

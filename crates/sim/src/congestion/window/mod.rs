@@ -284,8 +284,8 @@ pub trait WindowParameters: Sized {
     const NEEDS_MARKS: bool = false;
     /// A mark lowers the window, by the law's own rule or by that of its transport.
     const HEEDS_MARKS: bool = true;
-    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to keep a
-    /// link busy. By default that of a law that halves its window at a mark.
+    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to
+    /// keep a link busy. By default that of a law that halves its window at a mark.
     fn queue_at_marks(&self) -> f64 {
         to_outlast(0.5)
     }
@@ -320,7 +320,7 @@ pub trait WindowParameters: Sized {
         None
     }
     /// The key and the number of packets that its window never exceeds, if a parameter says so.
-    fn most_packets(&self) -> Option<(&'static str, f64)> {
+    fn max_packets(&self) -> Option<(&'static str, f64)> {
         None
     }
     /// Derives what follows from it, once, before the run starts.
@@ -328,8 +328,8 @@ pub trait WindowParameters: Sized {
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
 
-/// Queue, in bandwidth-delay products, that keeps a link busy while a window that fills both is cut to this share of
-/// itself.
+/// Queue, in bandwidth-delay products, that keeps a link busy while a window that fills both is cut to this
+/// share of itself.
 fn to_outlast(kept: f64) -> f64 {
     (1.0 - kept) / kept
 }
@@ -391,8 +391,8 @@ impl WindowConfig {
         each_kind!(self, law => law.published(base_rtt))
     }
     /// The key and the number of packets that its window never exceeds, if a parameter says so.
-    pub fn most_packets(&self) -> Option<(&'static str, f64)> {
-        each_kind!(self, law => law.most_packets())
+    pub fn max_packets(&self) -> Option<(&'static str, f64)> {
+        each_kind!(self, law => law.max_packets())
     }
     /// Derives what follows from the largest base RTT of the network, before the run starts.
     pub fn settle(&mut self, base_rtt: Time) {
@@ -409,8 +409,8 @@ impl WindowConfig {
         }
         each_kind!(self, law => heeds(law))
     }
-    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to keep a
-    /// link busy; none: marks do not lower its window.
+    /// Queue, in bandwidth-delay products, up to which some packets must stay without a mark for one flow to
+    /// keep a link busy; none: marks do not lower its window.
     pub fn queue_at_marks(&self) -> Option<f64> {
         self.heeds_marks().then(|| each_kind!(self, law => law.queue_at_marks()))
     }

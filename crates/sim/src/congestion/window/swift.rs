@@ -181,7 +181,7 @@ impl WindowParameters for SwiftParameters {
         (self.base_target == Some(BASE_TARGET)).then_some(("base_target", BASE_TARGET, base_rtt))
     }
 
-    fn most_packets(&self) -> Option<(&'static str, f64)> {
+    fn max_packets(&self) -> Option<(&'static str, f64)> {
         Some(("most_window", self.max_window))
     }
 

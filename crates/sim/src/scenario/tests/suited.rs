@@ -63,3 +63,88 @@ fn balancers_that_do_not_suit_a_network_or_its_packets_deserve_a_look() {
     };
     assert_eq!((by_flow("true"), by_flow("false")), (1, 0));
 }
+
+#[test]
+fn constants_published_for_other_rates_and_delays_deserve_a_look() {
+    let star = |rate: &str, delay: &str, transport: &str| {
+        let link = format!("hosts = 4\nhost_link = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n");
+        format!("{}[transport]\n{transport}\n", STAR.replace("hosts = 4\n", &link))
+    };
+    let of = |rate: &str, controller: &str, start: &str| {
+        let transport = format!("controller = {{ {controller} }}");
+        warned(&star(rate, "1us", &transport), &[], &format!("transport.controller.{start}"))
+    };
+    for kind in ["dcqcn", "hpcc", "hpcc-pint", "timely", "dctcp"] {
+        let floor =
+            |rate, more: &str| of(rate, &format!("kind = \"{kind}\"{more}"), "min_rate = 1Gbps").len();
+        let auto = ", min_rate = \"auto\"";
+        assert_eq!([floor("10Gbps", ""), floor("10Gbps", auto), floor("100Gbps", "")], [1, 0, 0], "{kind}");
+    }
+    let theta =
+        |rate, more: &str| of(rate, &format!("kind = \"theta-powertcp\"{more}"), "additive = 150Mbps");
+    assert!(theta("800Gbps", "")[0].contains("\"auto\" stands for 1.2Gbps"), "{:?}", theta("800Gbps", ""));
+    let quiet = [theta("800Gbps", ", additive = \"auto\""), theta("100Gbps", ""), theta("25Gbps", "")];
+    assert_eq!(quiet, [const { Vec::<String>::new() }; 3]);
+    // Four links there and back: 600 us are above t_high, 60 us between it and t_low.
+    let timely = |delay: &str, start: &str| {
+        let text = star("100Gbps", delay, "controller = { kind = \"timely\" }");
+        warned(&text, &[], &format!("transport.controller.{start}"))
+    };
+    assert!(timely("150us", "t_")[0].contains("t_high = 500us"), "{:?}", timely("150us", "t_"));
+    assert!(timely("15us", "t_")[0].contains("t_low = 50us"), "{:?}", timely("15us", "t_"));
+    assert_eq!(timely("1us", "t_"), [""; 0]);
+    // A round trip of 1 ms holds 12.5 MB.
+    let large = [("switch.buffer", "200MB")];
+    let tcp =
+        |delay: &str| warned(&star("100Gbps", delay, "kind = \"tcp\""), &large, "transport.send_buffer");
+    assert!(tcp("250us")[0].contains("4MiB are less than what a connection"), "{:?}", tcp("250us"));
+    assert_eq!(tcp("1us"), [""; 0]);
+    let swift = |more: &str| {
+        let transport = format!(
+            "controller = {{ kind = \"swift\", base_target = \"auto\"{more} }}\ninitial_window = 12500"
+        );
+        warned(&star("100Gbps", "250us", &transport), &large, "transport.controller.most_window")
+    };
+    assert!(swift("")[0].contains("most_window = 1000: "), "{:?}", swift(""));
+    assert_eq!(swift(", most_window = 20000"), [""; 0]);
+}
+
+#[test]
+fn marks_that_begin_before_a_queue_outlasts_the_cut_of_a_window_deserve_a_look() {
+    // 250 us a link: 1.25 MB fill 10 Gb/s for a round trip.
+    let marked = |transport: &str, kmax: &str| {
+        let link = "hosts = 4\nhost_link = { rate = \"10Gbps\", delay = \"250us\" }\n";
+        let text = format!("{}[transport]\n{transport}\n", STAR.replace("hosts = 4\n", link));
+        let ecn = format!("{{ kmin = \"{kmax}\", kmax = \"{kmax}\" }}");
+        let sets = [("switch.buffer", "32MB"), ("switch.ecn", &ecn)];
+        warned(&text, &sets, "switch.ecn: at ports")
+    };
+    // Below and above what each law needs, in KB.
+    let bounds = [
+        ("newreno", "newreno", "1200KB", "1400KB"),
+        ("cubic", "cubic", "500KB", "600KB"),
+        ("bic", "bic", "300KB", "350KB"),
+        ("dctcp", "tcp.dctcp", "170KB", "200KB"),
+    ];
+    for (law, pair, below, above) in bounds {
+        let tcp = format!("kind = \"tcp\"\necn = \"classic\"\ncontroller = {{ kind = \"{law}\" }}");
+        let rdma = format!("controller = {{ kind = \"{pair}\" }}");
+        for (transport, name) in [(tcp, law), (rdma, pair)] {
+            let found = marked(&transport, below);
+            assert!(
+                found.len() == 1 && found[0].contains(&format!("flows of \"{name}\"")),
+                "{name}: {found:?}"
+            );
+            assert_eq!(marked(&transport, above), [""; 0], "{transport}");
+        }
+    }
+    // Vegas is content with a few packets in a queue, and the others do not answer marks.
+    for law in ["vegas", "bbr", "bbr3", "swift"] {
+        let tcp = format!("kind = \"tcp\"\necn = \"classic\"\ncontroller = {{ kind = \"{law}\" }}");
+        assert_eq!(marked(&tcp, "30KB"), [""; 0], "{law}");
+    }
+    // Without ECN packets get no marks.
+    let off = "kind = \"tcp\"\necn = \"off\"\ncontroller = { kind = \"newreno\" }";
+    assert_eq!(marked(off, "30KB"), [""; 0]);
+    assert_eq!(marked("kind = \"tcp\"\necn = \"classic\"\ncontroller = { kind = \"bbr\" }", "500B"), [""; 0]);
+}

@@ -1,17 +1,21 @@
 //! Queue pairs that stay open: flows that follow each other over one, as messages of its sequence of packets.
 //!
-//! The first flow opens the queue pair. Those behind it find it as the last one left it: rate, window, the controller's averages
-//! and the telemetry that it compares with, the path. They are sent in the order in which they were given to it, each from a
-//! packet of its own on: sequence numbers count whole packets, so they go on behind the last packet of the flow before, short as
-//! that may be. A flow has arrived when its last byte has and all before it; it is done when that is acknowledged.
+//! The first flow opens the queue pair. Those behind it find it as the last one left it: rate, window, the
+//! controller's averages and the telemetry that it compares with, the path. They are sent in the order in
+//! which they were given to it, each from a packet of its own on: sequence numbers count whole packets, so
+//! they go on behind the last packet of the flow before, short as that may be. A flow has arrived when its
+//! last byte has and all before it; it is done when that is acknowledged.
 //!
-//! A pair that has nothing to send and nothing in flight *rests*: its NIC forgets it and no retransmission timeout runs. The timers
-//! of its controller go on. HPCC's first acknowledgement after a rest compares with the telemetry from before it: the rate that it
-//! computes is the mean over the rest, low, as the link was.
+//! A pair that has nothing to send and nothing in flight *rests*: its NIC forgets it and no retransmission
+//! timeout runs. The timers of its controller go on. HPCC's first acknowledgement after a rest compares with
+//! the telemetry from before it: the rate that it computes is the mean over the rest, low, as the link was.
+//! After a rest in which the counters of INT may have wrapped there is nothing to compare with
+//! ([`comparable`](crate::telemetry::int::IntLayout::comparable)).
 //!
-//! Source: InfiniBand Architecture Specification 1.4, vol. 1, §9.7 (a reliable connection: messages in order, packets numbered).
-//! Differs from the source: nothing opens or closes a pair but its first flow and the end of the run. The last packet of a flow
-//! counts as a whole one in what is in flight, once the next flow follows it.
+//! Source: InfiniBand Architecture Specification 1.4, vol. 1, §9.7 (a reliable connection: messages in order,
+//! packets numbered).
+//! Differs from the source: nothing opens or closes a pair but its first flow and the end of the run. The last
+//! packet of a flow counts as a whole one in what is in flight, once the next flow follows it.
 
 use super::Rdma;
 use super::RdmaConfig;

@@ -159,6 +159,7 @@ impl TransportParameters for TcpConfig {
             marked_controller: self.controller.needs_marks().then(|| self.controller.name()),
             // Without ECN its packets cannot be marked.
             heeds_marks: self.ecn == EcnEcho::Off || self.controller.heeds_marks(),
+            queue_at_marks: self.controller.queue_at_marks(),
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: self.rto.longest_first(),
             openings: Some(self.syn_retries + 1),
