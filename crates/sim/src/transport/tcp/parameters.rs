@@ -163,6 +163,8 @@ impl TransportParameters for TcpConfig {
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: self.rto.longest_first(),
             openings: Some(self.syn_retries + 1),
+            backoff: Some((self.rto.min, self.rto.max)),
+            spreads_flows: self.plb.is_some(),
             control_packets: [if self.fin { 6 } else { 3 }, 0],
             ns_per_hop: WINDOW_NS_PER_HOP,
             ..Facts::default()
@@ -278,8 +280,9 @@ pub fn read(
     let help = "consecutive timeouts after which a connection is aborted and its flow stays unfinished (Linux: 15; \
                 ns3-3.35: 6)";
     let retries = p.integer("retries", profile.pick(15, 6), (1, 1000), help) as u32;
-    let help = "retransmissions of a SYN before a connection is aborted (Linux, ns3-3.35: 6)";
-    let syn_retries = p.integer("syn_retries", 6, (0, 1000), help) as u32;
+    let help = "retransmissions of a SYN before a connection is aborted (Linux, ns3-3.35: 6, which from a first timeout of 1 s on \
+                takes 127 s; here as many more as it takes for that where rto_syn is shorter)";
+    let syn_retries = p.integer("syn_retries", profile.pick(tries(rto.syn), 6), (0, 1000), help) as u32;
     let help = "a short segment waits while any data is unacknowledged (RFC 9293 §3.7.4)";
     let nagle = p.flag("nagle", true, help);
     let help = "a flow that ends sends the three packets of a close, each of ack_header bytes; the flow still \
@@ -548,6 +551,12 @@ fn within_bounds(p: &mut Parameters, key: &'static str, time: Time, default: Tim
     }
     p.complain(key, format!("expected a time from {MIN_RTO} to {MAX_RTO}, found {time}"));
     default
+}
+
+/// Retransmissions of a SYN, each after twice the time of the one before, within the time that six take from 1 s on.
+fn tries(first: Time) -> i64 {
+    let shorter = Time::from_ms(1000).0.div_ceil(first.0.max(1));
+    6 + i64::from(shorter.next_power_of_two().ilog2())
 }
 
 fn echo(p: &mut Parameters, controller: &WindowConfig) -> EcnEcho {
