@@ -5,12 +5,23 @@ use std::path::Path;
 use serde_json::json;
 
 use super::htsim_files::htsim_file;
+use crate::workload::graph::Listed;
 use crate::workload::graph::listed::Op;
 use crate::workload::import::{self, Choices};
 use crate::workload::loggops::{self, Machine};
 
 /// Operations that are listed of those that were never done.
 const LISTED: usize = 20;
+
+/// Bytes of the messages that ranks send to themselves, which never cross the network.
+fn bytes_to_own_ranks(graph: &Listed) -> u64 {
+    let sends = (0u32..).zip(&graph.ranks).flat_map(|(rank, list)| list.ops.iter().map(move |op| (rank, op)));
+    let own = sends.filter_map(|(rank, op)| match *op {
+        Op::Send { to, bytes, .. } if to == rank => Some(bytes),
+        _ => None,
+    });
+    own.fold(0, u64::saturating_add)
+}
 
 /// What a file of GOAL, Chakra or htsim holds, as JSON; of a job with `machine` (settings of LogGOPS) also when each rank ends, in ns.
 pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> Result<String, String> {
@@ -35,7 +46,7 @@ pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> 
         "receives": count(|op| matches!(op, Op::Receive { .. })),
         "collectives": graph.steps() - graph.wholes(),
         "messages": graph.messages(),
-        "bytes": graph.bytes_sent(),
+        "bytes": graph.bytes_sent().saturating_add(bytes_to_own_ranks(graph)),
         "assumed": imported.assumed,
     });
     if let Some(machine) = machine {

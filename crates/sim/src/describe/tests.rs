@@ -27,3 +27,15 @@ fn every_controller_says_which_transports_take_it_and_they_do() {
         }
     }
 }
+
+#[test]
+fn a_file_of_a_job_has_the_bytes_that_a_rank_sends_to_itself() {
+    let path = std::env::temp_dir().join(format!("weftline-self-{}.goal", std::process::id()));
+    let text = "num_ranks 2\nrank 0 {\nsend 10b to 0 tag 7\nrecv 10b from 0 tag 7\nsend 5b to 1 tag 7\n}\n\
+                rank 1 {\nrecv 5b from 0 tag 7\n}\n";
+    std::fs::write(&path, text).unwrap();
+    let found = rank_lists(&path, None, None);
+    std::fs::remove_file(&path).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found.unwrap()).unwrap();
+    assert_eq!((&found["messages"], &found["bytes"]), (&json!(2), &json!(15)));
+}
