@@ -488,7 +488,8 @@ impl Listed {
         JobShape {
             operation: schedule::Kind::name(kind),
             ranks,
-            bytes: Some(bytes),
+            // A barrier has no data: what counts are its messages.
+            bytes: (kind != Kind::Barrier).then_some(bytes),
             bus: kind.bus(ranks),
             inside: members.iter().all(|&rank| self.is_inside(members[0], rank)),
         }

@@ -340,7 +340,11 @@ fn groups_come_from_the_metadata_of_pytorch() {
 #[test]
 fn a_barrier_needs_no_size_and_messages_need_both_ends() {
     let barrier = trace(&[(1, 7, attribute("comm_type", 9))]);
-    assert_eq!(chakra_of(&[barrier.clone(), barrier]).expect("a graph").graph.messages(), 2);
+    let graph = chakra_of(&[barrier.clone(), barrier]).expect("a graph").graph;
+    assert_eq!(
+        (graph.messages(), graph.shape(1, 2).operation, graph.shape(1, 2).bytes),
+        (2, "barrier", None)
+    );
     let send = |ends: Vec<u8>| trace(&[(1, 5, [attribute("comm_size", 9), ends].concat())]);
     let nowhere = chakra_of(&[send(Vec::new())]).expect_err("no receiver");
     assert_eq!(nowhere, "t.0.et: byte 3: node 1: it has no comm_dst");
