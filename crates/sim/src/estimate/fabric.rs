@@ -69,7 +69,8 @@ pub struct Fabric {
     shared: Vec<Shared>,
     /// By host: the node of its switch; none for hosts with several.
     switch_of: Vec<Option<NodeId>>,
-    /// By host: over how many of its links the packets of one flow are spread.
+    /// By host: its links, and over how many of them the packets of one flow are spread.
+    links_of_host: Vec<u32>,
     links_of_flow: Vec<u32>,
     /// Buffer of a switch in bytes.
     buffer: u64,
@@ -99,15 +100,14 @@ impl Fabric {
         let hosts = routes.hosts();
         let mut shared = vec![Shared::default(); 1 + 2 * hosts + 2 * topology.nodes.len()];
         shared[UNLIMITED as usize].bits_per_second = UNBOUND;
-        let (switch_of, links_of_flow) = (vec![None; hosts], vec![1; hosts]);
-        let mut fabric = Fabric { shared, switch_of, links_of_flow, buffer };
-        let mut links_of_host = vec![0u32; hosts];
+        let (switch_of, links_of_host, links_of_flow) = (vec![None; hosts], vec![0; hosts], vec![1; hosts]);
+        let mut fabric = Fabric { shared, switch_of, links_of_host, links_of_flow, buffer };
         for link in &topology.links {
             for (near, far) in [(link.a, link.b), (link.b, link.a)] {
                 let places = match (routes.host_at(near), routes.host_at(far)) {
                     (Some(host), far_host) => {
-                        links_of_host[host as usize] += 1;
-                        let only = links_of_host[host as usize] == 1 && far_host.is_none();
+                        fabric.links_of_host[host as usize] += 1;
+                        let only = fabric.links_of_host[host as usize] == 1 && far_host.is_none();
                         fabric.switch_of[host as usize] = only.then_some(far);
                         [out_of(host), into(host)]
                     }
@@ -120,7 +120,7 @@ impl Fabric {
             }
         }
         if nics == NicPolicy::All {
-            fabric.links_of_flow = links_of_host;
+            fabric.links_of_flow.clone_from(&fabric.links_of_host);
         }
         fabric
     }
@@ -159,22 +159,28 @@ impl Fabric {
         if delivered > 0.0 { (asked / delivered).clamp(1.0, MOST_SENDINGS) } else { MOST_SENDINGS }
     }
 
-    /// By host: the sum of the rates of the links out of it, in bit/s.
-    pub fn host_rates(&self) -> Vec<f64> {
-        let host = |host: usize| self.shared[out_of(host as HostId) as usize].bits_per_second;
-        (0..self.switch_of.len()).map(host).collect()
+    /// The sum of the rates of the links out of a host, in bit/s.
+    pub fn host_rate(&self, host: HostId) -> f64 {
+        self.rate(out_of(host))
     }
 
-    /// How many times longer all flows so far take by the busiest links between switches than by the busiest link
-    /// of a host, at least 1.
-    pub fn squeeze(&self) -> f64 {
-        let (of_hosts, of_switches) = self.shared.split_at(1 + 2 * self.switch_of.len());
-        let longest = |of: &[Shared]| {
-            let seconds = of.iter().filter(|one| one.all > 0.0).map(|one| one.all / one.bits_per_second);
-            seconds.fold(0.0, f64::max)
-        };
-        let hosts = longest(&of_hosts[1..]);
-        if hosts > 0.0 { (longest(of_switches) / hosts).max(1.0) } else { 1.0 }
+    /// The same of all hosts.
+    pub fn rate_of_hosts(&self) -> f64 {
+        (0..self.switch_of.len() as HostId).map(|host| self.host_rate(host)).sum()
+    }
+
+    /// The number of links of a host.
+    pub fn nics(&self, host: HostId) -> f64 {
+        f64::from(self.links_of_host[host as usize].max(1))
+    }
+
+    /// The rate of a shared link in bit/s.
+    pub fn rate(&self, place: u32) -> f64 {
+        self.shared[place as usize].bits_per_second
+    }
+
+    pub fn is_of_host(&self, place: u32) -> bool {
+        (1..1 + 2 * self.switch_of.len()).contains(&(place as usize))
     }
 
     /// The most overloaded links, of flows that arrive independently of each other until the last one.
@@ -262,7 +268,8 @@ impl Fabric {
         product.saturating_add(self.buffer / u64::from(flows_there)).min(window)
     }
 
-    fn places(&self, src: HostId, dst: HostId, path: &Path) -> [u32; 4] {
+    /// The shared links that a message crosses: out of its host, into its destination, from one switch and to another.
+    pub fn places(&self, src: HostId, dst: HostId, path: &Path) -> [u32; 4] {
         let switches = (self.switch_of[src as usize], self.switch_of[dst as usize]);
         let (up, down) = match switches {
             (Some(from), Some(to)) if path.hops > 2 => (self.on_from(from), self.back_to(to)),

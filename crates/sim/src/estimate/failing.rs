@@ -105,10 +105,10 @@ impl Slowed {
         Slowed { own: vec![1.0; hosts], beyond: vec![1.0; hosts] }
     }
 
-    pub fn between(&self, src: HostId, dst: HostId, beyond_switch: bool) -> f64 {
+    /// Of a message between two hosts: by their own links, and by those between switches.
+    pub fn between(&self, src: HostId, dst: HostId) -> (f64, f64) {
         let [src, dst] = [src as usize, dst as usize];
-        let own = self.own[src].max(self.own[dst]);
-        if beyond_switch { own.max(self.beyond[src]).max(self.beyond[dst]) } else { own }
+        (self.own[src].max(self.own[dst]), self.beyond[src].max(self.beyond[dst]))
     }
 }
 
@@ -163,7 +163,7 @@ impl State {
             }
             if ends == [None, None] {
                 let rate = self.rates[id].0.max(1) as f64;
-                let slow = if rate < link.rate.0 as f64 { (fastest / rate).max(1.0) } else { 1.0 };
+                let slow = (fastest.min(link.rate.0 as f64) / rate).max(1.0);
                 for node in [link.a, link.b] {
                     let of = &mut from[node as usize];
                     *of = (of.0 + 1, of.1 + u32::from(up), if up { of.2 + slow } else { of.2 });

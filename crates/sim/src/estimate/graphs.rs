@@ -5,16 +5,25 @@
 //! collective operation begins when its last rank has joined. It takes
 //!
 //! ```text
-//! T = max(n α + b β, α' + B β')     n, b: messages, and their bytes, of its longest chain; B: bytes that one rank sends
+//! T = max(n α + b β, α' + B β')     n: messages of its longest chain, b: bytes that are sent with them; B: that one rank sends
 //! ```
 //!
 //! with α the latency of a message and β the time of a byte on the wire, in the mean of its ranks' next ones,
-//! α' and β' of the slowest.
+//! α' and β' of the slowest. A message of a chain is sent with those of the other channels and those to other ranks that
+//! the same event frees: they share the links of their host. Between switches,
+//!
+//! ```text
+//! β = max(1 / r, q / R)     r: rate of the slowest link of the path, R: of the links of a host
+//! ```
+//!
+//! where the busiest links between switches take q times as long as the busiest link of a host for all bytes that groups alike
+//! bring in operations of that kind.
 //!
 //! So the idle time of a pipeline, slower ranks, and messages within scale-up domains count, and connections that a hash
 //! puts on one NIC. Differs from a run: the messages of an operation do not share links with other operations, flows do
 //! not collide on a path (links between switches are shared evenly), windows and rates do not have to grow, nothing is
-//! lost, and all ranks leave a collective operation together.
+//! lost, all ranks leave a collective operation together, and no transport sends the messages of one channel before
+//! those of another.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,6 +31,8 @@ use std::collections::BinaryHeap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::failing::Slowed;
+use super::fabric::Fabric;
+use super::loads::Loads;
 use super::replay::Wire;
 use crate::packet::hash::flow_hash;
 use crate::topology::{HostId, PathTimes, Routes};
@@ -29,6 +40,7 @@ use crate::transport::NicPolicy;
 use crate::units::{Rate, Time};
 use crate::workload::graph::listed::{Listed, Op, SendEnds};
 use crate::workload::graph::matching::Matching;
+use crate::workload::graph::operations::Class;
 use crate::workload::graph::{JobGraph, Work};
 use crate::workload::lanes::nic_of;
 use crate::workload::schedule::{Law, Schedule};
@@ -46,11 +58,12 @@ const REMEMBERED: usize = 64;
 pub struct Links<'t> {
     pub times: &'t PathTimes<'t>,
     pub wire: &'t Wire,
-    /// By host: the sum of the rates of its links, in bit/s.
-    pub host_rates: &'t [f64],
+    pub fabric: &'t Fabric,
     pub nics: NicPolicy,
-    /// How many times longer the links between switches make it, and links that have failed or are slow.
-    pub squeeze: f64,
+    /// All packets of a message take one path.
+    pub one_path: bool,
+    pub loads: &'t Loads,
+    /// By links that have failed or are slow.
     pub slowed: &'t Slowed,
     pub hashed: &'t Hashed,
 }
@@ -113,6 +126,33 @@ impl Cost {
     }
 }
 
+/// What limits messages between two hosts: seconds for a byte of their payload.
+#[derive(Clone, Copy, Default)]
+struct Limits {
+    latency: Time,
+    /// On the NICs that they use.
+    own: f64,
+    /// On the path of each.
+    path: f64,
+    /// On all NICs of a host, if links between switches are as slow as now: to be multiplied by a squeeze.
+    shared: f64,
+    between_switches: bool,
+}
+
+impl Limits {
+    fn cost(&self, per_byte: f64, wire: &Wire) -> Cost {
+        Cost { latency: self.latency, per_byte, per_packet: (wire.packet() - wire.mtu) as f64 * per_byte }
+    }
+
+    /// Where the links between switches take `squeeze` times as long as those of hosts.
+    fn of_message(&self, squeeze: f64) -> f64 {
+        match self.between_switches {
+            true => self.own.max(self.path).max(self.shared * squeeze),
+            false => self.own,
+        }
+    }
+}
+
 /// Costs of messages among some ranks: of a message in the mean, and of the slowest link.
 #[derive(Clone, Copy, Default)]
 struct Costs {
@@ -156,20 +196,27 @@ impl Extent {
         for rank in [0, 1, ranks / 2, ranks.saturating_sub(1)] {
             next.clear();
             law.opens(rank, &mut next);
-            // Of several messages the first of all lanes: a chain of one lane.
-            let mut at = next.first().copied();
-            let (mut messages, mut bytes) = (0, 0.0);
-            while let Some(message) = at.filter(|_| messages < MAX_CHAIN) {
-                (messages, bytes) = (messages + 1, bytes + law.transfer(message).bytes as f64);
-                next.clear();
-                law.after_arrival(message, &mut next);
-                law.after_acknowledgement(message, &mut next);
-                // Of those that it frees the last one; messages of later rounds wait for more.
-                let later = next.iter().rev().copied().min_by_key(|&later| law.needs(later));
-                at = later.or_else(|| law.after_sending(message));
-            }
-            if messages > longest.messages {
-                (longest.messages, longest.chain_bytes) = (messages, bytes);
+            let (opened_bytes, channels) = opened(law, &next);
+            let opens = next.first().copied();
+            // A tree may be deeper below the first of the ranks that a message is passed on to, or below the last.
+            for is_last in [false, true] {
+                let (mut at, mut messages, mut bytes) = (opens, 0, opened_bytes);
+                while let Some(message) = at.filter(|_| messages < MAX_CHAIN) {
+                    messages += 1;
+                    next.clear();
+                    law.after_arrival(message, &mut next);
+                    law.after_acknowledgement(message, &mut next);
+                    // Messages of later rounds wait for more.
+                    let later = match is_last {
+                        false => next.iter().copied().min_by_key(|&later| law.needs(later)),
+                        true => next.iter().rev().copied().min_by_key(|&later| law.needs(later)),
+                    };
+                    at = later.or_else(|| law.after_sending(message));
+                    bytes += at.map_or(0.0, |at| channels * freed_with(law, at, &next));
+                }
+                if messages > longest.messages {
+                    (longest.messages, longest.chain_bytes) = (messages, bytes);
+                }
             }
             let sent = law.sent(rank).map_or_else(
                 || {
@@ -194,24 +241,55 @@ impl Extent {
     }
 }
 
+/// The bytes that a rank sends at once when it begins, and over how many channels it sends to the first of its
+/// receivers: of the messages of a channel to a rank the first, which the others follow.
+fn opened(law: &Law, opens: &[u32]) -> (f64, f64) {
+    let Some(to) = opens.first().map(|&first| law.transfer(first).to) else { return (0.0, 1.0) };
+    let mut known = FxHashSet::default();
+    let transfers = opens.iter().map(|&open| law.transfer(open));
+    let bytes = transfers.filter(|of| known.insert((of.channel, of.to))).map(|of| of.bytes as f64).sum();
+    (bytes, known.iter().filter(|of| of.1 == to).count().max(1) as f64)
+}
+
+/// The bytes of a message and of those to others that its rank sends at the same event.
+fn freed_with(law: &Law, message: u32, freed: &[u32]) -> f64 {
+    let (own, needs) = (law.transfer(message), law.needs(message));
+    let others = freed.iter().filter(|&&other| other != message && law.needs(other) == needs);
+    let others = others.map(|&other| law.transfer(other)).filter(|other| other.from == own.from);
+    own.bytes as f64 + others.map(|other| other.bytes as f64).sum::<f64>()
+}
+
 impl Links<'_> {
-    /// Of a message between two hosts, if this many ranks of the sender's host send, over this many connections
-    /// together; and the number of NICs of that host.
-    fn between(&self, src: HostId, dst: HostId, (sharing, connections): (u32, u32)) -> (Cost, u32) {
-        let Some(path) = self.times.pair(src, dst) else { return (Cost::default(), 1) };
+    /// Of messages between two hosts, if this many ranks of the sender's host send, over this many connections together.
+    fn between(&self, src: HostId, dst: HostId, (sharing, connections): (u32, u32)) -> Limits {
+        let Some(path) = self.times.pair(src, dst) else { return Limits::default() };
         let packet = path.bottleneck.transmission_time(self.wire.packet());
         let hops = u64::from(path.hops.saturating_sub(1));
         let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
-        let nics = (self.host_rates[src as usize] / path.bottleneck.0.max(1) as f64).round().max(1.0);
-        let used = match self.nics {
+        let connections = f64::from(connections);
+        let used = |nics: f64| match self.nics {
             NicPolicy::All => nics,
-            NicPolicy::Hash => nics.min(f64::from(connections)).min(self.hashed.spread(src, dst)),
-            _ => nics.min(f64::from(connections)),
+            NicPolicy::Hash => nics.min(connections).min(self.hashed.spread(src, dst)),
+            _ => nics.min(connections),
         };
-        let rate = path.bottleneck.0.max(1) as f64 * used / self.slowed.between(src, dst, path.hops > 2);
-        let per_byte = 8.0 * self.squeeze * f64::from(sharing) / rate;
-        let header = (self.wire.packet() - self.wire.mtu) as f64;
-        (Cost { latency, per_byte, per_packet: header * per_byte }, nics as u32)
+        let host = |host: HostId| {
+            let (rate, nics) = (self.fabric.host_rate(host).max(1.0), self.fabric.nics(host));
+            (rate, rate / nics * used(nics))
+        };
+        let [(all, from), (_, to)] = [src, dst].map(host);
+        let own = from.min(to);
+        // Connections take paths of their own, as the packets of all NICs do.
+        let paths = if self.nics == NicPolicy::All { self.fabric.nics(src) } else { 1.0 };
+        let path = if self.one_path { path.bottleneck.0.max(1) as f64 * connections.max(paths) } else { own };
+        let (slow, beyond) = self.slowed.between(src, dst);
+        let bits = 8.0 * f64::from(sharing);
+        Limits {
+            latency,
+            own: bits * slow / own,
+            path: bits * beyond / path.min(own),
+            shared: bits * beyond / all,
+            between_switches: hops > 1,
+        }
     }
 
     /// Of the messages of a collective operation, whose members are the ranks that `rank` returns,
@@ -219,13 +297,14 @@ impl Links<'_> {
     fn among(
         &self,
         graph: &JobGraph,
-        (law, members): (&Law, u32),
+        (law, members, class): (&Law, u32, Class),
         rank: impl Fn(u32) -> u32,
         is_inside: impl Fn(u32, u32) -> bool,
     ) -> Costs {
         const LOOKED_AT: u32 = 64;
+        let squeeze = self.loads.squeeze(class);
         if graph.seats.per_host > 1 && law.sent(0).is_none() {
-            return self.of_shared_hosts(graph, law, rank, is_inside);
+            return self.of_shared_hosts(graph, (law, squeeze), rank, is_inside);
         }
         let next = (1..members).take(LOOKED_AT as usize);
         let pairs: Vec<(u32, u32)> = next.map(|member| (rank(member - 1), rank(member))).collect();
@@ -234,10 +313,21 @@ impl Links<'_> {
         let together = pairs.iter().any(|&(from, to)| seats.together(from, to));
         let sharing = if together { 1 } else { seats.per_host };
         let cost = |&(from, to): &(u32, u32)| match is_inside(from, to) {
-            true => Links::inside(graph),
-            false => self.crossing(graph, from, to, sharing),
+            true => (Links::inside(graph), Cost::default()),
+            false => {
+                let limits = self.crossing(graph, from, to, sharing);
+                let [own, squeezed] = [limits.of_message(squeeze), limits.shared * squeeze];
+                (limits.cost(own, self.wire), limits.cost(squeezed, self.wire))
+            }
         };
-        Costs::of(&pairs.iter().map(cost).collect::<Vec<_>>())
+        let (own, squeezed): (Vec<Cost>, Vec<Cost>) = pairs.iter().map(cost).unzip();
+        let mut costs = Costs::of(&own);
+        // What a rank sends takes as long as the busiest links between switches, whichever of its messages cross them.
+        for Cost { per_byte, per_packet, .. } in squeezed {
+            let worst = &mut costs.worst;
+            (worst.per_byte, worst.per_packet) = (worst.per_byte.max(per_byte), worst.per_packet.max(per_packet));
+        }
+        costs
     }
 
     /// Where a rank sends to others of its host and to other hosts, the mean over messages counts: the bytes
@@ -245,7 +335,7 @@ impl Links<'_> {
     fn of_shared_hosts(
         &self,
         graph: &JobGraph,
-        law: &Law,
+        (law, squeeze): (&Law, f64),
         rank: impl Fn(u32) -> u32,
         is_inside: impl Fn(u32, u32) -> bool,
     ) -> Costs {
@@ -275,7 +365,10 @@ impl Links<'_> {
                 let ends = (graph.hosts[from as usize], graph.hosts[to as usize]);
                 let cost = match is_inside(from, to) {
                     true => Links::inside(graph),
-                    false => *known.entry(ends).or_insert_with(|| self.crossing(graph, from, to, sharing)),
+                    false => *known.entry(ends).or_insert_with(|| {
+                        let limits = self.crossing(graph, from, to, sharing);
+                        limits.cost(limits.of_message(squeeze).max(limits.shared * squeeze), self.wire)
+                    }),
                 };
                 (bytes, latencies) = (bytes + size, latencies + cost.latency.0 as f64);
                 mean.per_byte += size * cost.per_byte;
@@ -294,12 +387,12 @@ impl Links<'_> {
     }
 
     /// Of a message between two hosts, if this many ranks of the sender's host send.
-    fn crossing(&self, graph: &JobGraph, from: u32, to: u32, sharing: u32) -> Cost {
+    fn crossing(&self, graph: &JobGraph, from: u32, to: u32, sharing: u32) -> Limits {
         let seats = &graph.seats;
         // Rings of a channel each share the NIC of the channel.
         let connections = seats.channels.saturating_mul(if seats.by_channel { 1 } else { sharing });
         let [src, dst] = [from, to].map(|rank| graph.hosts[rank as usize]);
-        self.between(src, dst, (sharing, connections)).0
+        self.between(src, dst, (sharing, connections))
     }
 
     fn inside(graph: &JobGraph) -> Cost {
@@ -323,7 +416,7 @@ impl Links<'_> {
                     let law = phase.largest();
                     let rank = |member| phase.groups.rank(0, member);
                     let inside = |from, to| work.is_inside(instance, from, to);
-                    let costs = self.among(graph, (law, members), rank, inside);
+                    let costs = self.among(graph, (law, members, graph.class(instance)), rank, inside);
                     each = each.saturating_add(Extent::of(law, members).time(costs, self.wire.mtu));
                 }
                 Time(each.0.saturating_mul(u64::from(work.repeat))).saturating_add(graph.computing())
@@ -346,14 +439,17 @@ struct Play<'p> {
     work: &'p Listed,
     needs: Vec<Vec<u32>>,
     due: BinaryHeap<Reverse<(Time, Due)>>,
-    /// Until when a stream computes, and a NIC of a host sends.
+    /// Until when a stream computes, a NIC of a host sends, messages between two hosts take their path, and links between
+    /// switches are busy.
     streams: FxHashMap<(u32, u16), Time>,
     sends: FxHashMap<(HostId, u32), Time>,
+    paths: FxHashMap<(HostId, HostId), Time>,
+    fabric: FxHashMap<u32, Time>,
     matching: Vec<Matching>,
     /// By collective operation: the ranks that have joined, and their operations.
     joined: FxHashMap<u32, Vec<(u32, u32)>>,
-    /// Of hosts: what a message costs, and how many NICs the sender has.
-    pairs: FxHashMap<(HostId, HostId), (Cost, u32)>,
+    /// Of hosts: what limits a message, and the shared links between switches.
+    pairs: FxHashMap<(HostId, HostId), (Limits, [u32; 2])>,
     extents: Vec<(&'p Law, Extent)>,
     /// By group, and the messages of the operation.
     groups: FxHashMap<(u32, u32), Costs>,
@@ -370,6 +466,8 @@ impl<'p> Play<'p> {
             due: BinaryHeap::new(),
             streams: FxHashMap::default(),
             sends: FxHashMap::default(),
+            paths: FxHashMap::default(),
+            fabric: FxHashMap::default(),
             matching: work.ranks.iter().map(|_| Matching::default()).collect(),
             joined: FxHashMap::default(),
             pairs: FxHashMap::default(),
@@ -463,18 +561,32 @@ impl<'p> Play<'p> {
                 .saturating_add(cost.latency);
         }
         let (links, graph) = (self.links, self.graph);
-        let known = self.pairs.entry((src, dst));
-        let (cost, nics) = *known.or_insert_with(|| links.between(src, dst, (1, 1)));
+        let (limits, switches) = *self.pairs.entry((src, dst)).or_insert_with(|| {
+            let path = links.times.pair(src, dst);
+            let places = path.map_or([0; 4], |path| links.fabric.places(src, dst, &path));
+            (links.between(src, dst, (1, 1)), [places[2], places[3]])
+        });
         // A message goes by one NIC, that of its rank or of its hash, or by all.
         let own = match links.nics {
             NicPolicy::All => None,
             NicPolicy::Hash => links.hashed.nics.get(&(from, to, 0)).copied(),
-            _ => nic_of(graph.seats.lane(from, 0), nics),
+            _ => nic_of(graph.seats.lane(from, 0), links.fabric.nics(src) as u32),
         };
-        let nic = own.unwrap_or(0);
-        let sent = self.sends.entry((src, nic)).or_default();
-        *sent = now.max(*sent).saturating_add(cost.bytes(bytes as f64, 1, self.links.wire.mtu));
-        sent.saturating_add(cost.latency)
+        let pass = |until: &mut Time, per_byte: f64| {
+            let span = limits.cost(per_byte, links.wire).bytes(bytes as f64, 1, links.wire.mtu);
+            *until = now.max(*until).saturating_add(span);
+            *until
+        };
+        let mut sent = pass(self.sends.entry((src, own.unwrap_or(0))).or_default(), limits.own);
+        if limits.between_switches {
+            sent = sent.max(pass(self.paths.entry((src, dst)).or_default(), limits.path));
+            for place in switches {
+                // Slower by as much as those of a host would be.
+                let per_byte = limits.shared * links.fabric.host_rate(src) / links.fabric.rate(place);
+                sent = sent.max(pass(self.fabric.entry(place).or_default(), per_byte));
+            }
+        }
+        sent.saturating_add(limits.latency)
     }
 
     /// A rank joins a collective operation, which ends for all of its ranks some time after the last has
@@ -500,7 +612,8 @@ impl<'p> Play<'p> {
         let (links, graph, work) = (self.links, self.graph, self.work);
         let costs = *self.groups.entry((of.group, of.law.messages())).or_insert_with(|| {
             let inside = |from, to| work.is_inside(from, to);
-            links.among(graph, (&of.law, ranks), |member| work.rank(instance, member), inside)
+            let among = (&of.law, ranks, graph.class(instance));
+            links.among(graph, among, |member| work.rank(instance, member), inside)
         });
         let ends = now.saturating_add(extent.time(costs, links.wire.mtu));
         joined.into_iter().for_each(|(rank, op)| self.make(ends, Due::End { rank, op }));

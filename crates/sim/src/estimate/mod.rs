@@ -14,6 +14,7 @@ mod fabric;
 mod facts;
 mod failing;
 mod graphs;
+mod loads;
 mod recurring;
 mod replay;
 
@@ -65,11 +66,13 @@ const GAIN_PER_THREAD: f64 = 0.6;
 
 /// The program with the Python interpreter and its libraries: k = 4 with one flow.
 const PROGRAM_BYTES: u64 = 35_000_000;
-/// Memory of flows.parquet while a row group is being written: for the first flows, and per flow of the
+/// Memory of flows.parquet while a row group is being written: for the first rows, and per flow of the
 /// group.
 const FLOW_TABLE_BYTES: u64 = 2_500_000;
 const FLOW_ROW_BYTES: u64 = 310;
 const FLOW_ROWS: u64 = 65_536;
+/// The same per row of ranks.parquet or jobs.parquet, which are written when the run has ended.
+const RANK_ROW_BYTES: u64 = 250;
 /// The same for series.parquet and digests.parquet, with the rows that wait to be written.
 const OTHER_TABLE_BYTES: u64 = 3_000_000;
 /// Of a long table, a 32nd of its rows waits in memory for a footer, up to a number of bytes.
@@ -422,6 +425,7 @@ fn memory(scenario: &Scenario, replay: &Replay, rows: f64) -> Memory {
         tables: table_bytes(
             scenario,
             replay.flows.saturating_sub(jobs.unrecorded) + unstarted(replay, &jobs),
+            jobs.rows,
             rows,
         ),
         packets: ((replay.packets_in_flight as f64 * (1.0 + QUEUED_SHARE)) as u64)
@@ -479,6 +483,8 @@ struct Jobs {
     /// Messages that stay off the network.
     inside: u64,
     connections: u64,
+    /// Rows of ranks.parquet and jobs.parquet.
+    rows: u64,
     /// Ranks, what they ended, and a bit for each message.
     bytes: u64,
 }
@@ -497,6 +503,7 @@ impl Jobs {
             jobs.inside += u64::from(graph.messages()).saturating_sub(graph.flows());
             let rank_steps: u64 = (0..graph.steps()).map(|step| u64::from(graph.ranks_of(step))).sum();
             let listed = graph.repeated().map(Repeated::each).filter(|&count| count <= LISTED).unwrap_or(0);
+            jobs.rows += rank_steps + u64::from(graph.steps());
             jobs.bytes += u64::from(graph.ranks()) * RANK_BYTES
                 + u64::from(listed) * LISTED_MESSAGE_BYTES
                 + rank_steps * RANK_STEP_BYTES
@@ -507,9 +514,12 @@ impl Jobs {
 }
 
 /// Memory of tables while they are written.
-fn table_bytes(scenario: &Scenario, flows: u64, series: f64) -> u64 {
-    let rows = flows.min(FLOW_ROWS);
-    let flows = (rows * FLOW_ROW_BYTES).saturating_add((rows * FLOW_ROW_BYTES * 3).min(FLOW_TABLE_BYTES));
+fn table_bytes(scenario: &Scenario, flows: u64, ranks: u64, series: f64) -> u64 {
+    let table = |rows: u64, row: u64| {
+        let rows = rows.min(FLOW_ROWS);
+        rows * row + (rows * row * 3).min(FLOW_TABLE_BYTES)
+    };
+    let flows = table(flows, FLOW_ROW_BYTES) + table(ranks, RANK_ROW_BYTES);
     let others = u64::from(series >= 1.0) + u64::from(matches!(scenario.telemetry, TelemetryConfig::Pint(_)));
     let waiting = (series * WAITING_ROW_BYTES).min(WAITING_BYTES) as u64;
     flows + others * OTHER_TABLE_BYTES + waiting

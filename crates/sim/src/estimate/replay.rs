@@ -14,12 +14,14 @@
 //! inside the fabric.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use super::fabric::{Fabric, Overload};
 use super::failing;
 use super::graphs::{Hashed, Links};
+use super::loads::Loads;
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
@@ -28,6 +30,7 @@ use crate::scenario::host::nics_of_hosts;
 use crate::topology::{HostId, NodeId, Path, PathTimes};
 use crate::transport::{Asks, NicPolicy, TransportConfig};
 use crate::units::Time;
+use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, Glance, Traffic, TrafficSize};
 
@@ -79,6 +82,8 @@ impl Replay {
         let traffic = Traffic { sources, groups: scenario.traffic.groups.clone() };
         let mut drawn = Drawn::new(Merged::new(&traffic), max_flows);
         let mut played = player.play(scenario, &mut drawn);
+        let graphs: Vec<Option<OfGraph>> =
+            scenario.traffic.sources.iter().map(|source| player.of_graph(source.graph()?)).collect();
         let mut size = drawn.merged.count_rest(drawn.size, max_flows);
         for glance in glances.iter().flatten() {
             let more = glance.of.0 - glance.size.0;
@@ -94,7 +99,7 @@ impl Replay {
                 _ => (1.0, size.last_start),
             };
             played.flows = played.flows.max((size.flows as f64 * share) as u64);
-            let whole = player.hops_of_all(&glances, size.bytes) * share;
+            let whole = player.hops_of_all(&graphs, &glances, size.bytes) * share;
             played.packet_hops = played.packet_hops.max(whole);
             played.end = played.end.max(end);
         }
@@ -102,8 +107,7 @@ impl Replay {
         if !sources.is_empty() && sources.iter().all(|source| source.asked().is_some()) {
             played.overload = player.fabric.overload(&scenario.network);
         }
-        let host_rates = player.fabric.host_rates();
-        let rates: f64 = host_rates.iter().sum();
+        let rates = player.fabric.rate_of_hosts();
         // All bytes leave hosts; those of job graphs may stay within a domain.
         if rates > 0.0 && !player.graphs.contains(&true) {
             played.end = played.end.max(Time((size.bytes as f64 * 8e12 / rates) as u64));
@@ -113,14 +117,14 @@ impl Replay {
         let several_nics = nics_of_hosts(&scenario.network) > 1;
         // The number of a job's first message, where jobs start in the order of the scenario.
         let mut first = 0u32;
-        for (source, glance) in scenario.traffic.sources.iter().zip(&glances) {
-            let Some(graph) = source.graph() else { continue };
+        for OfGraph { graph, loads } in graphs.iter().flatten() {
             let wire = &player.wires[usize::from(graph.flow.transport)];
-            // Without a glance its messages were replayed one after the other.
-            let squeeze = if glance.is_some() { player.fabric.squeeze() } else { 1.0 };
-            let (times, host_rates, nics) = (&player.times, &host_rates, scenario.host.nic_policy);
+            let transport = &scenario.transports[usize::from(graph.flow.transport)];
+            let keeps = scenario.switch.balancer.keeps_flows_on_paths();
+            let one_path = keeps && !transport.facts().spreads_flows;
+            let (times, fabric, nics) = (&player.times, &player.fabric, scenario.host.nic_policy);
             let hashed = match nics {
-                NicPolicy::Hash if several_nics => Hashed::of(&graph, routes, first),
+                NicPolicy::Hash if several_nics => Hashed::of(graph, routes, first),
                 _ => Hashed::default(),
             };
             first = first.wrapping_add(graph.messages());
@@ -130,10 +134,16 @@ impl Replay {
                 (&nodes, &graph.hosts),
                 graph.flow.start,
                 |slowed| {
-                    Links { times, wire, host_rates, nics, squeeze, slowed, hashed: &hashed }.duration(&graph)
+                    let hashed = &hashed;
+                    Links { times, wire, fabric, nics, one_path, loads, slowed, hashed }.duration(graph)
                 },
             );
             played.end = played.end.max(ends);
+        }
+        // Jobs share links.
+        if let Some(start) = graphs.iter().flatten().map(|of| of.graph.flow.start).min() {
+            let busy = Loads::busiest(graphs.iter().flatten().map(|of| &of.loads), &player.fabric);
+            played.end = played.end.max(start.saturating_add(Time((busy * 1e12) as u64)));
         }
         if let Until::At(stop) = scenario.until {
             played.end = stop;
@@ -151,6 +161,25 @@ impl Replay {
             self.packets_met *= times;
         }
     }
+}
+
+/// A job, and what its messages bring to the links.
+struct OfGraph {
+    graph: Arc<JobGraph>,
+    loads: Loads,
+}
+
+/// What was replayed of a source.
+#[derive(Debug, Clone, Copy, Default)]
+struct OfSource {
+    bytes: u64,
+    /// Packet-hops, without control packets.
+    hops: f64,
+    /// Data packets, times the links that they cross.
+    crossings: f64,
+    /// Packet-hops of control packets, and flows that had some.
+    control: f64,
+    controlled: u64,
 }
 
 /// The flows in the order of their starts, counted, up to a maximum number. They are drawn some at a time, so
@@ -266,8 +295,7 @@ struct Player<'s> {
     packet_time_squared: f64,
     /// Payload of the flows that started.
     bytes: u64,
-    /// The same, and packet-hops, by source.
-    of_sources: Vec<(u64, f64)>,
+    of_sources: Vec<OfSource>,
     stopped_by_time: bool,
     played: Replay,
 }
@@ -312,7 +340,7 @@ impl<'s> Player<'s> {
             packet_time: 0.0,
             packet_time_squared: 0.0,
             bytes: 0,
-            of_sources: vec![(0, 0.0); scenario.traffic.sources.len()],
+            of_sources: vec![OfSource::default(); scenario.traffic.sources.len()],
             stopped_by_time: false,
             played: Replay::default(),
         }
@@ -458,19 +486,43 @@ impl<'s> Player<'s> {
             order: arrival.order,
             on_connection: spec.connection.is_some() && wire.keeps_connections,
         };
+        if let Some(of) = self.of_sources.get_mut(usize::from(arrival.source)) {
+            let control = f64::from(control * path.hops);
+            of.bytes = of.bytes.saturating_add(spec.size);
+            of.hops += f64::from(flow.hops) - control;
+            of.crossings += count as f64 * f64::from(path.hops);
+            of.control += control;
+            of.controlled += u64::from(control > 0.0);
+        }
         self.add(flow, &arrival);
     }
 
-    /// Packet-hops of this many bytes of all sources. A source of which a glance was replayed has as many a
-    /// byte as the glance: small messages have more than large ones. What nothing was replayed of is like the
-    /// mean of the others.
-    fn hops_of_all(&self, glances: &[Option<Glance>], bytes: u64) -> f64 {
+    /// What the messages of a job bring to the links; none without messages.
+    fn of_graph(&self, graph: Arc<JobGraph>) -> Option<OfGraph> {
+        let wire = self.wires.get(usize::from(graph.flow.transport))?;
+        let loads = Loads::of(&graph, &self.fabric, &self.times, wire);
+        Some(OfGraph { graph, loads })
+    }
+
+    /// Packet-hops of this many bytes of all sources. Messages of a job of which a glance was replayed have as many for each
+    /// link that a packet crosses as those of the glance. What nothing was replayed of is like the mean of the others.
+    fn hops_of_all(&self, graphs: &[Option<OfGraph>], glances: &[Option<Glance>], bytes: u64) -> f64 {
         let (mut known, mut hops) = (0.0, 0.0);
-        for (&(replayed, crossed), glance) in self.of_sources.iter().zip(glances) {
-            let all = glance.as_ref().map_or(replayed, |glance| glance.of.1.max(replayed));
-            if replayed > 0 {
-                known += all as f64;
-                hops += crossed * (all as f64 / replayed as f64);
+        for (of, (graph, glance)) in self.of_sources.iter().zip(graphs.iter().zip(glances)) {
+            if of.bytes == 0 {
+                continue;
+            }
+            let (Some(OfGraph { graph, loads }), Some(glance)) = (graph, glance) else {
+                known += of.bytes as f64;
+                hops += of.hops + of.control;
+                continue;
+            };
+            known += glance.of.1.max(of.bytes) as f64;
+            hops += of.hops * (loads.crossings / of.crossings.max(1.0));
+            if of.controlled > 0 {
+                let keeps = self.wires[usize::from(graph.flow.transport)].keeps_connections && !graph.fresh;
+                let all = if keeps { graph.connections() } else { graph.flows() };
+                hops += of.control * (all as f64 / of.controlled as f64);
             }
         }
         hops * (bytes as f64 / known.max(1.0)).max(1.0)
@@ -488,9 +540,6 @@ impl<'s> Player<'s> {
 
     fn add(&mut self, flow: Flying, arrival: &Arrival) {
         self.bytes = self.bytes.saturating_add(arrival.spec.size);
-        if let Some((bytes, hops)) = self.of_sources.get_mut(usize::from(arrival.source)) {
-            (*bytes, *hops) = (bytes.saturating_add(arrival.spec.size), *hops + f64::from(flow.hops));
-        }
         self.packets += flow.packets;
         self.played.flows += 1;
         self.messages += u64::from(flow.on_connection);

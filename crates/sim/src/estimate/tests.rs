@@ -229,3 +229,46 @@ fn more_than_a_link_carries_is_named_with_its_share() {
     // Too little has arrived to tell it from chance.
     assert_eq!(overload_of("0.27", "20us"), None);
 }
+
+#[test]
+fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
+    let memory = |repeat: u32| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 32\n[[workload]]\nkind = \"collective\"\noperation = \"all-reduce\"\n\
+             bytes = \"32KB\"\nrepeat = {repeat}\nmessages = false\n"
+        );
+        let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+        scenario.unwrap_or_else(|error| panic!("{error}")).estimate().memory
+    };
+    // Per step 32 rows of ranks and one of the job; 992 messages, of which each waits for one.
+    let [few, many] = [memory(5), memory(500)];
+    assert_eq!(few.tables, 5 * 33 * 250 * 4);
+    assert_eq!(many.tables, 500 * 33 * 250 + 2_500_000);
+    assert!(few.traces > 0 && many.traces == 0, "{few:?} {many:?}");
+}
+
+#[test]
+fn zz_print() {
+    let Ok(dir) = std::env::var("ZZ_CASES") else { return };
+    let mut all: Vec<_> = std::fs::read_dir(dir).unwrap().map(|of| of.unwrap().path()).collect();
+    all.sort();
+    for path in all {
+        let text = std::fs::read_to_string(&path).unwrap();
+        match Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default()) {
+            Err(error) => println!("ZZ {} error {error}", path.display()),
+            Ok(scenario) => {
+                let start = std::time::Instant::now();
+                let of = scenario.estimate();
+                let of_memory = of.memory;
+                println!(
+                    "ZZ {} {} {} {} {}",
+                    path.file_stem().unwrap().to_str().unwrap(),
+                    of.replay.end.as_ns(),
+                    of.replay.packet_hops,
+                    start.elapsed().as_millis(),
+                    of_memory.peak().0
+                );
+            }
+        }
+    }
+}

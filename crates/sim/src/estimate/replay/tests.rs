@@ -181,3 +181,75 @@ fn lost_packets_and_lost_acknowledgements_are_sent_again() {
     // Almost nothing ever arrives: the run is given up.
     assert!((links_crossed(30.0, [0.5; 2], (0.0, 1.0, 1.0)) / (MOST_REPEATS * 2.0) - 1.0).abs() < 1e-6);
 }
+
+/// Replays this workload on four leaves of eight hosts at 100 Gb/s with two links of a rate between each leaf and the spines.
+fn played_on_leaves(rate: &str, workload: &str) -> Replay {
+    let text = format!(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8\n\
+         host_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\nfabric_link = {{ rate = \"{rate}\", delay = \"1us\" }}\n\
+         [transport]\ncontroller = {{ kind = \"dcqcn\" }}\n[[workload]]\n{workload}"
+    );
+    let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+    scenario.map(|scenario| scenario.estimate().replay).unwrap()
+}
+
+#[test]
+fn slow_links_between_switches_count_once() {
+    let all_to_all = "kind = \"collective\"\noperation = \"all-to-all\"\nbytes = \"2MB\"\n";
+    // Each of eight hosts of a leaf sends 24 parts of 62.5 KB, of 63 packets, over two links; the first packet takes four hops.
+    let busy = |gbps: f64| 8.0 * 24.0 * (62_500.0 + 63.0 * 48.0) * 8.0 / (2.0 * gbps);
+    for gbps in [10.0, 25.0] {
+        let end = played_on_leaves(&format!("{gbps}Gbps"), all_to_all).end.as_ns();
+        assert!((0.0..10_000.0).contains(&(end - busy(gbps))), "{end} {}", busy(gbps));
+        // Twice the work, and hosts that are slower but not the bottleneck.
+        let twice = played_on_leaves(&format!("{gbps}Gbps"), &format!("{all_to_all}repeat = 2\n")).end.as_ns();
+        assert!((twice / end - 2.0).abs() < 0.01, "{twice} {end}");
+    }
+    // What stays at a leaf does not meet these links, however slow they are.
+    let inside = format!("{all_to_all}hosts = \"0-7\"\n");
+    assert_eq!(played_on_leaves("10Gbps", &inside).end, played_on_leaves("100Gbps", &inside).end);
+}
+
+#[test]
+fn jobs_that_share_a_link_between_switches_end_when_it_has_carried_all() {
+    let half = |hosts: &str| {
+        format!("kind = \"collective\"\noperation = \"all-to-all\"\nbytes = \"2MB\"\nhosts = \"{hosts}\"\n")
+    };
+    let [one, other] = ["0-3,8-11,16-19,24-27", "4-7,12-15,20-23,28-31"].map(half);
+    let alone = played_on_leaves("10Gbps", &one).end.as_ns();
+    let both = played_on_leaves("10Gbps", &format!("{one}[[workload]]\n{other}")).end.as_ns();
+    assert!((both / alone - 2.0).abs() < 0.01, "{both} {alone}");
+}
+
+#[test]
+fn packets_of_a_training_job_cross_the_links_of_their_own_paths() {
+    // Tensor groups of a leaf, a pipeline over leaves: by far the most bytes cross two links, the others four.
+    let job = "kind = \"training\"\nlayers = 4\nhidden = 256\nsequence = 256\nmicro_batches = 2\npipeline = 4\ntensor = 8\n\
+               steps = 3\n";
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8\n\
+                [transport]\ncontroller = { kind = \"dcqcn\" }\n[[workload]]\n";
+    let scenario =
+        Scenario::load(&format!("{text}{job}"), "s.toml", FilePath::new("."), &[], None, Hooks::default());
+    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
+    let graph = scenario.traffic.sources[0].graph().expect("a job");
+    let leaf = |rank: u32| graph.hosts[rank as usize] / 8;
+    let messages = (0..graph.messages()).map(|number| graph.message(number)).filter(|of| !of.inside);
+    // There and back.
+    let hops = |from, to| if leaf(from) == leaf(to) { 4 } else { 8 };
+    let exact: u64 = messages.map(|of| of.bytes.div_ceil(1000) * hops(of.from, of.to)).sum();
+    assert_eq!(scenario.estimate().replay.packet_hops.round() as u64, exact);
+}
+
+#[test]
+fn channels_of_a_tree_share_the_links_of_its_ranks() {
+    let end = |rest: &str| {
+        let tree = "kind = \"collective\"\noperation = \"broadcast\"\nalgorithm = \"tree\"\nbytes = \"4MB\"\n";
+        played(&format!("{tree}{rest}\n[transport]\ncontroller = {{ kind = \"none\" }}")).end.as_ns()
+    };
+    // Down three levels of a tree of eight: two children of the root and of the next rank, one of the last.
+    let levels = 5.0 * 4000.0 * 83.84;
+    for channels in [1, 4, 16] {
+        let end = end(&format!("channels = {channels}"));
+        assert!((0.0..0.01).contains(&(end / levels - 1.0)), "{channels}: {end} {levels}");
+    }
+}

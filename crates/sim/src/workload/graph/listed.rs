@@ -396,7 +396,12 @@ impl Listed {
 
     /// Whether a message is a send of its own, not one of a collective operation.
     pub fn is_send(&self, number: u32) -> bool {
-        number < self.first_send.last().copied().unwrap_or(0)
+        number < self.own_sends()
+    }
+
+    /// The number of messages that belong to no collective operation.
+    pub fn own_sends(&self) -> u32 {
+        self.first_send.last().copied().unwrap_or(0)
     }
 
     pub fn place(&self, number: u32) -> Place {
@@ -441,6 +446,18 @@ impl Listed {
             streams.into_values().max().unwrap_or(0)
         };
         Time(self.ranks.iter().map(of_rank).max().unwrap_or(0))
+    }
+
+    /// Sender, receiver and bytes of the messages that belong to no collective operation.
+    pub fn sends(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        let of_rank = |(from, list)| {
+            let list: &RankList = list;
+            list.sends.iter().filter_map(move |&op| match list.ops[op as usize] {
+                Op::Send { to, bytes, .. } => Some((from, to, bytes)),
+                _ => None,
+            })
+        };
+        (0u32..).zip(&self.ranks).flat_map(of_rank)
     }
 
     /// The message of the first send of a rank.

@@ -15,6 +15,7 @@ pub mod glance;
 mod idle;
 pub mod listed;
 pub mod matching;
+pub mod operations;
 mod part;
 pub mod player;
 pub mod repeated;

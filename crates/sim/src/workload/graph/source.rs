@@ -8,8 +8,12 @@ use crate::units::Time;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, OnceLock};
 
-/// Largest number of messages whose dependencies are listed for those who ask; the run needs no list.
+/// Largest number of messages of an operation whose order is listed for its ideal time.
 pub const LISTED: u32 = 2_000_000;
+
+/// Largest number of messages whose dependencies are listed for those who ask; the run needs no list. Of a larger job an
+/// estimate takes a glance, as messages that wait take 200 bytes each there.
+const WAITING: u32 = 20_000;
 
 /// Messages under way together that stand for all of them in an estimate.
 const WAVE: usize = 200_000;
@@ -54,7 +58,7 @@ impl GraphSource {
         self.waits.get_or_init(|| {
             let graph = &self.graph;
             let pairs = match &graph.work {
-                Work::Repeated(work) if graph.messages() <= LISTED && !work.has_inside() => {
+                Work::Repeated(work) if graph.messages() <= WAITING && !work.has_inside() => {
                     pairs(graph, work)
                 }
                 _ => Vec::new(),
@@ -79,7 +83,7 @@ fn pairs(graph: &JobGraph, work: &Repeated) -> Vec<(u32, u32)> {
             member.law.opens(member.member, &mut later);
             let ends = before.get(&rank).map_or(&[][..], |ends| ends);
             // More than these would not be looked at.
-            if pairs.len() + later.len() * ends.len() > 8 * LISTED as usize {
+            if pairs.len() + later.len() * ends.len() > LISTED as usize {
                 return Vec::new();
             }
             for &open in &later {
