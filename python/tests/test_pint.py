@@ -153,7 +153,53 @@ def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsy
     packets = found["packets_to_decode"]
     assert (packets["known"], packets["unknown"]) == (2, 1)
     assert packets["mean"] == packets["median"] == packets["p99"] > 1
-    assert "(without the 1 paths that are not known)" in output_of(capsys, *decode).out
+    printed = output_of(capsys, *decode)
+    assert "(without the 1 paths that are not known)" in printed.out and printed.err == ""
+    assert "2 of 3 flows have a known path: 2 confirmed, 0 not confirmed; the others had" in printed.out
+
+
+def test_a_flow_on_several_paths_at_a_time_is_one_flow_and_warned_of(here, capsys):
+    (here / "paths.toml").write_text(PATHS)
+    plan = pint.Plan.open("paths.toml")
+    routes = [[{"switch-id": hop} for hop in route] for route in ((3, 4, 5), (5, 4, 3), (2, 3, 4))]
+    lines = ["packet_id,digest,hops,plan_version,flow_id"]
+    for packet in range(3000):
+        for flow in (1, 2):
+            hops = routes[packet * 7919 // 11 % 3 if flow == 1 else 0]
+            lines.append(f"{packet},{plan.encode(packet_id=packet, hops=hops)[-1]},3,{plan.version},{flow}")
+    (here / "digests.csv").write_text("\n".join(lines) + "\n")
+    decode = ["pint", "decode", "digests.csv", "--plan", "paths.toml", "--topology", "line.gml", "--ids-only"]
+    found = json.loads(output_of(capsys, *decode, "--json").out)
+    changed, records = found["changed_records"], found["records"]
+    assert found["flows"] == 2 and records == changed + 2 > 20
+    assert found["complete_paths"] + found["incomplete_paths"] == records
+    assert 1 <= found["confirmed_paths"] <= found["complete_paths"]
+    printed = output_of(capsys, *decode)
+    assert f"6,000 digests, 0 refused, 2 flows with {records:,} records: one ends where" in printed.out
+    assert f"of {records:,} records have a known path: {found['confirmed_paths']:,} confirmed" in printed.out
+    assert f"warning: {changed:,} of {records:,} records of 2 flows ended because digests" in printed.err
+
+
+def test_flows_on_paths_longer_than_the_plan_allows_are_counted_and_warned_of(here, capsys):
+    one_query(here, value="hop-latency", aggregation="max", more="approximation = { epsilon = 0.05 }")
+    plan = pint.Plan.open("one.toml")
+    lines = ["packet_id,digest,hops,plan_version,flow_id"]
+    lines += [
+        f"{packet},{digest},{hops},{plan.version},{flow}"
+        for flow, hops in ((1, 12), (2, 13), (3, 14), (1, 13))
+        for packet in range(5)
+        for digest in plan.encode(packet_id=packet, hops=[{"hop-latency": 500}])
+    ]
+    (here / "digests.csv").write_text("\n".join(lines) + "\n")
+    decode = ["pint", "decode", "digests.csv", "--plan", "one.toml"]
+    found = json.loads(output_of(capsys, *decode, "--json").out)
+    assert found["too_long"] == {"digests": 15, "most_hops": 14, "flows_left_out": 2}
+    printed = output_of(capsys, *decode)
+    assert "20 digests, 15 refused, 1 flows" in printed.out
+    expected = (
+        "15 digests are refused, as they passed up to 14 hops and the plan has hops.maximal = 12: 2 of 3"
+    )
+    assert f"warning: {expected} flows are left out" in printed.err
 
 
 def one_query(here, *, value, aggregation, bits=8, more=""):
@@ -260,6 +306,64 @@ def test_counts_and_sums_that_are_beyond_their_bits_are_marked(here, capsys):
     largest = pint.Plan.open("one.toml").facts()["queries"][0]["prediction"]["largest"]
     assert largest == pytest.approx(49_084, rel=1e-3)
     assert "mean ≥ 49.1 us, ≥ 49.1 us to ≥ 49.1 us" in shown(here, capsys, [(10**6,) * 3] * 5).out
+
+
+def test_numbers_beyond_the_codes_are_not_errors_of_the_plan(here, capsys):
+    one_query(here, value="queue-bytes", aggregation="sum", more="largest = 10000")
+    tried = ["pint", "accuracy", "one.toml", "--hops", "1,5", "--trials", "100"]
+    one, five = json.loads(output_of(capsys, *tried, "--json").out)["queries"][0]["lengths"]
+    # The law has a median of 28 KB at the first hop; codes end at 30 KB, of three hops.
+    assert one["packets"] > 100 and one["at_ceiling"] > 100
+    assert one["mean_relative_error"] < 0.1 and abs(one["bias"]) < 0.05
+    assert five["at_ceiling"] > 950
+    assert "more have the largest code and are left out" in output_of(capsys, *tried).out
+    more = "largest = 2000\nquantiles = [0.1, 0.99]"
+    one_query(here, value="hop-latency", aggregation="quantiles", more=more)
+    found = json.loads(output_of(capsys, *tried, "--json").out)["queries"][0]["lengths"][0]["sizes"][-1]
+    low, high = found["quantiles"]
+    assert low["beyond_codes"] == 0 and low["mean_relative_error"] < 0.3
+    assert high["beyond_codes"] == 1 and high["mean_relative_error"] is None
+    assert "quantile 0.99 is beyond the largest code" in output_of(capsys, *tried).out
+
+
+def test_a_sketch_refuses_shares_beyond_0_and_1_and_a_merge_with_itself(here):
+    sketch = pint.QuantileSketch()
+    sketch.update([float(number) for number in range(1000)])
+    for share in (1.1, -0.1, float("nan")):
+        with pytest.raises(InputError, match="share: expected a number from 0 to 1"):
+            sketch.quantiles([0.5, share])
+        with pytest.raises(InputError, match="share: expected a number from 0 to 1"):
+            sketch.interval(share, 0.95)
+    for confidence in (0.0, 1.0, 1.5, float("nan")):
+        with pytest.raises(InputError, match="confidence: expected a number above 0 and below 1"):
+            sketch.interval(0.5, confidence)
+    with pytest.raises(InputError, match="merge: expected another sketch"):
+        sketch.merge(sketch)
+    other = pint.QuantileSketch(seed=2)
+    other.merge(sketch)
+    assert len(other) == 1000 and other.quantiles([0.0, 1.0]) == [0.0, 999.0]
+    frequent = pint.FrequentSketch(4)
+    with pytest.raises(InputError, match="share: expected a number from 0 to 1"):
+        frequent.frequent(99)
+    with pytest.raises(InputError, match="merge: expected another sketch"):
+        frequent.merge(frequent)
+
+
+def test_flows_of_sinks_whose_clocks_differ_are_not_idle(here, capsys):
+    plan = pint.Plan.open("queries.toml")
+    hops = [{"hop-latency": 800, "utilisation": 100}] * 3
+    lines = ["packet_id,digest,hops,plan_version,flow_id,sink,time_ns"]
+    lines += [
+        f"{n},{plan.encode(packet_id=n, hops=hops)[-1]},3,{plan.version},{sink},{sink},{n * 10**6 + ahead}"
+        for n in range(300)
+        for sink, ahead in ((1, 0), (2, 11 * 10**9))
+    ]
+    (here / "digests.csv").write_text("\n".join(lines) + "\n")
+    decode = ["pint", "decode", "digests.csv", "--plan", "queries.toml", "--idle", "10s"]
+    printed = output_of(capsys, *decode)
+    assert "warning: 299 digests are older than the newest one before them by more than --idle" in printed.err
+    found = json.loads(output_of(capsys, *decode, "--json").out)
+    assert found["flows"] == 2 and found["records"] <= 3 and found["counts"]["late"] == 299
 
 
 def test_a_product_multiplies(here, capsys):

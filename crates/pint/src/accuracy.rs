@@ -55,6 +55,8 @@ pub struct QuantileTrials {
     pub quantile: f64,
     /// Samples a hop, on average.
     pub samples: f64,
+    /// Share of the hops and flows where the truth is beyond the largest code: they are not in the numbers below.
+    pub beyond: f64,
     /// Mean of |estimate / truth - 1| over hops and flows.
     pub mean_error: f64,
     /// Mean of |rank of the estimate under the law - quantile|.
@@ -67,6 +69,8 @@ pub struct QuantileTrials {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PacketTrials {
     pub packets: u64,
+    /// Packets with the largest code, which may stand for any larger number: they are in none of the numbers here.
+    pub at_ceiling: u64,
     /// Mean of estimate / truth - 1.
     pub bias: f64,
     /// Mean of |estimate / truth - 1|.
@@ -258,6 +262,7 @@ pub fn quantile_trials<D: Paths>(
     let none = |&quantile: &f64| QuantileTrials {
         quantile,
         samples: 0.0,
+        beyond: 0.0,
         mean_error: 0.0,
         mean_rank_error: 0.0,
         held: 0.0,
@@ -291,6 +296,10 @@ pub fn quantile_trials<D: Paths>(
                             / std::f64::consts::SQRT_2,
                     );
                 sum.samples += reported.samples as f64;
+                if truth > reported.ceiling.get() {
+                    sum.beyond += 1.0;
+                    continue;
+                }
                 sum.mean_error += (interval.value.get() / truth - 1.0).abs();
                 sum.mean_rank_error += (rank - sum.quantile).abs();
                 let inside = interval.low.is_none_or(|low| low.get() <= truth)
@@ -300,7 +309,11 @@ pub fn quantile_trials<D: Paths>(
         }
     }
     for sum in &mut found {
-        for part in [&mut sum.samples, &mut sum.mean_error, &mut sum.mean_rank_error, &mut sum.held] {
+        let compared = f64::max(hops_reported - sum.beyond, 1.0);
+        for part in [&mut sum.mean_error, &mut sum.mean_rank_error, &mut sum.held] {
+            *part /= compared;
+        }
+        for part in [&mut sum.samples, &mut sum.beyond] {
             *part /= f64::max(hops_reported, 1.0);
         }
     }
@@ -403,7 +416,9 @@ pub fn packet_trials<D: Paths>(
         let report = trial.collector.report(&flow, query);
         let reported = report.iter().flat_map(|report| &report.results).find(|(found, _)| *found == query);
         if let Some((_, Findings::Packets(summary))) = reported {
-            if summary.packets > 0 && truth > 0.0 {
+            if summary.at_ceiling > 0 {
+                found.at_ceiling += 1;
+            } else if summary.packets > 0 && truth > 0.0 {
                 let error = summary.last.get() / truth - 1.0;
                 found.packets += 1;
                 found.bias += error;

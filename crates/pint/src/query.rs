@@ -309,7 +309,7 @@ pub enum Blocks {
 }
 
 /// Whose packets are one flow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FlowKey {
     FiveTuple,
     SourceDestination,

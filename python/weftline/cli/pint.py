@@ -28,6 +28,8 @@ NAMED = ("switch-id", "ingress-port", "egress-port")
 """Values that are names of switches and ports."""
 FLOOR = "≤ "
 """Before a value that has the smallest code of a logarithmic grid."""
+MANY_CHANGES = 4
+"""Changed records for each flow, from which on its packets seem to take several paths at once."""
 FLOOR_NOTE = (
     f"{FLOOR}: the smallest code of the plan; the true value may be 0, which a logarithm has no code for"
 )
@@ -271,7 +273,14 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
         findings=options.findings,
         show=SHOWN,
     )
-    for warning in [*notes, *found["warnings"], *_other_ids(options.topology, found)]:
+    maximal = plan.facts()["hops"]["maximal"]
+    about = [
+        *_late(found["counts"]),
+        *_too_long(found, maximal),
+        *_several_paths(found),
+        *_other_ids(options.topology, found),
+    ]
+    for warning in [*notes, *found["warnings"], *about]:
         print(f"warning: {warning}", file=sys.stderr)
     for refused in found["refused"]:
         print(f"warning: not taken: {refused}", file=sys.stderr)
@@ -283,6 +292,45 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
         print(f"error: {options.digests}: no digest of it was taken", file=sys.stderr)
         return WRONG_INPUT
     return DONE
+
+
+def _late(counts: dict[str, int]) -> list[str]:
+    """Return a warning of digests that are older than the newest one by more than --idle."""
+    if not counts["late"]:
+        return []
+    return [
+        f"{counts['late']:,} digests are older than the newest one before them by more than --idle: the clocks "
+        "of sinks differ, or times are wrong. When the newest time steps ahead, flows that were seen may end "
+        "as idle"
+    ]
+
+
+def _too_long(found: dict[str, Any], maximal: int) -> list[str]:
+    """Return a warning of digests that passed more hops than the plan allows, with the flows left out."""
+    refused = found["too_long"]
+    if not refused["digests"]:
+        return []
+    flows = refused["flows_left_out"]
+    whole = found["flows"] + flows
+    at_least = "at least " if found["flows_are_minimum"] else ""
+    left_out = f": {at_least}{flows:,} of {whole:,} flows are left out" if flows else ""
+    return [
+        f"{refused['digests']:,} digests are refused, as they passed up to {refused['most_hops']} hops and "
+        f"the plan has hops.maximal = {maximal}{left_out}; switches need a plan with a larger maximal"
+    ]
+
+
+def _several_paths(found: dict[str, Any]) -> list[str]:
+    """Return a warning if records end so often that packets of a flow must take several paths at a time."""
+    changed, records, flows = found["changed_records"], found["records"], found["flows"]
+    if changed < MANY_CHANGES * max(flows, 1):
+        return []
+    return [
+        f"{changed:,} of {records:,} records of {flows:,} flows ended because digests contradicted them: "
+        "packets of a flow take several paths at a time, so that it has no single path, or the topology is "
+        "not that of the digests. A path that is not confirmed may be one that no packet took, and the "
+        "digests until a path was known are those of the records that were lucky (docs/pint/paths.md)"
+    ]
 
 
 def _other_ids(topology: str | None, found: dict[str, Any]) -> list[str]:
@@ -328,7 +376,12 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
     from weftline.terminal import Table
 
     counts = found["counts"]
-    print(f"{found['rows']:,} digests, {_refused(counts):,} refused, {found['flows']:,} flows")
+    flows, records = found["flows"], found["records"]
+    at_least = "at least " if found["flows_are_minimum"] else ""
+    print(
+        f"{found['rows']:,} digests, {_refused(counts):,} refused, {at_least}{flows:,} flows"
+        + (f" with {records:,} records: one ends where the path changes" if records != flows else "")
+    )
     for key, text in (
         ("other_plan", "of another plan"),
         ("hops_refused", "with an impossible number of hops"),
@@ -344,18 +397,20 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
             ("inconsistent", "inconsistent"),
             ("strays", "digests set aside"),
             ("loops", "loops"),
-            ("evicted", "flows evicted because the memory limit was reached"),
-            ("idle", "flows idle"),
+            ("evicted", "records evicted because the memory limit was reached"),
+            ("idle", "records idle"),
         )
         if counts[key]
     ]
     if happened:
         print(", ".join(happened))
-    if incomplete := found["incomplete_paths"]:
-        known = found["complete_paths"]
+    if traced := found["complete_paths"] + found["incomplete_paths"]:
+        known, confirmed = found["complete_paths"], found["confirmed_paths"]
+        kept = "flows" if records == flows else "records"
+        others = "; the others had too few digests or changed before" if known < traced else ""
         print(
-            f"{known:,} of {known + incomplete:,} paths known; "
-            "the others had too few digests or changed before"
+            f"{known:,} of {traced:,} {kept} have a known path: {confirmed:,} confirmed, "
+            f"{known - confirmed:,} not confirmed{others}"
         )
     packets = found["packets_to_decode"]
     if packets["mean"] is not None:
@@ -370,9 +425,7 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
         )
     rows = [row for report in found["reports"] for row in report_rows(report, found["names"], queries)]
     if rows:
-        more = f"... {found['flows'] - len(found['reports']):,} more" * (
-            found["flows"] > len(found["reports"])
-        )
+        more = f"... {records - len(found['reports']):,} more" * (records > len(found["reports"]))
         print("\n" + Table(["flow", "query", "digests", "result"], rows, note=more, left=2).text())
         for mark, meaning in ((CEILING, CEILING_NOTE), (FLOOR, FLOOR_NOTE)):
             if any(mark in row[-1] for row in rows):
@@ -534,9 +587,7 @@ def _accuracy_lines(length: dict[str, Any]) -> list[str]:
     if "sizes" in length:
         return [
             f"{size['packets']:,} packets, {digits(found['samples_per_hop'])} samples a hop: "
-            f"quantile {found['quantile']:g} off by {share_text(found['mean_relative_error'])} "
-            f"(rank {share_text(found['mean_rank_error'])}), "
-            f"95 % bars held in {share_text(found['bars_held'])} of the cases"
+            + _quantile_tried(found)
             for size in length["sizes"]
             for found in size["quantiles"]
         ]
@@ -551,12 +602,34 @@ def _accuracy_lines(length: dict[str, Any]) -> list[str]:
             line,
             f"{length['packets']:,} packets without a loop: {share_text(length['false_reports'])} reported",
         ]
+    if length.get("at_ceiling") and not length["packets"]:
+        return [
+            f"{length['at_ceiling']:,} packets: all have the largest code, the values tried are beyond it"
+        ]
     if length.get("mean_relative_error") is not None:
+        beyond = length["at_ceiling"]
+        more = f"; {beyond:,} more have the largest code and are left out" if beyond else ""
         return [
             f"{length['packets']:,} packets: off by {share_text(length['mean_relative_error'])}, "
-            f"bias {share_text(length['bias'])}"
+            f"bias {share_text(length['bias'])}{more}"
         ]
     return ["nothing to try"]
+
+
+def _quantile_tried(found: dict[str, Any]) -> str:
+    """Return what a quantile was off by, where the values tried are not beyond the codes."""
+    from weftline.quantities import share_text
+
+    if found["mean_relative_error"] is None:
+        return f"quantile {found['quantile']:g} is beyond the largest code: it cannot be measured"
+    more = f", left out {share_text(found['beyond_codes'])} beyond the largest code" * bool(
+        found["beyond_codes"]
+    )
+    return (
+        f"quantile {found['quantile']:g} off by {share_text(found['mean_relative_error'])} "
+        f"(rank {share_text(found['mean_rank_error'])}), "
+        f"95 % bars held in {share_text(found['bars_held'])} of the cases{more}"
+    )
 
 
 def _layout(options: argparse.Namespace) -> int:

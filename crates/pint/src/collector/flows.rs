@@ -18,6 +18,8 @@ pub(super) struct FlowId {
 #[derive(Debug)]
 struct Slot<T> {
     id: FlowId,
+    /// The collector's clock when the flow was seen last.
+    seen_ns: u64,
     /// Bytes that the record holds beyond its own size.
     bytes: usize,
     record: T,
@@ -85,7 +87,7 @@ impl<T> Flows<T> {
     }
 
     /// The record of a flow, made by `start` if there is none, and its place; the flow is now the one seen last.
-    pub fn touch(&mut self, id: FlowId, start: impl FnOnce() -> (T, usize)) -> (u32, &mut T) {
+    pub fn touch(&mut self, id: FlowId, now_ns: u64, start: impl FnOnce() -> (T, usize)) -> (u32, &mut T) {
         let place = match self.places.get(&id) {
             Some(&place) if place == self.newest => place,
             Some(&place) => {
@@ -99,7 +101,9 @@ impl<T> Flows<T> {
                 place
             }
         };
-        (place, &mut self.slot(place).record)
+        let slot = self.slot(place);
+        slot.seen_ns = now_ns;
+        (place, &mut slot.record)
     }
 
     fn insert(&mut self, id: FlowId, (record, bytes): (T, usize)) -> u32 {
@@ -108,7 +112,7 @@ impl<T> Flows<T> {
             self.links.push(Link { older: NONE, newer: NONE });
             self.slots.len() as u32 - 1
         });
-        self.slots[place as usize] = Some(Box::new(Slot { id, bytes, record }));
+        self.slots[place as usize] = Some(Box::new(Slot { id, seen_ns: 0, bytes, record }));
         self.places.insert(id, place);
         self.bytes += bytes + Self::PLACE;
         place
@@ -130,9 +134,9 @@ impl<T> Flows<T> {
         old
     }
 
-    /// The flow that was not seen for longest.
-    pub fn oldest(&self) -> Option<&T> {
-        self.get(self.oldest)
+    /// The collector's clock when the flow was seen that was not seen for longest.
+    pub fn oldest_ns(&self) -> Option<u64> {
+        Some(self.slots.get(self.oldest as usize)?.as_ref()?.seen_ns)
     }
 
     /// Takes the flow out that was not seen for longest.

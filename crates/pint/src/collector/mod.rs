@@ -24,6 +24,7 @@ mod keyed;
 mod paths;
 mod recording;
 mod records;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -41,6 +42,7 @@ pub use events::{
 pub use paths::{NoPaths, Paths, Step};
 pub use recording::{CONFIDENCE, DEFAULT_K};
 pub(crate) use recording::{COUNTER_BYTES, counters, enough_counters, sketch_k};
+pub use tally::Tally;
 pub use written::PathWriter;
 
 use changes::Outcome;
@@ -106,6 +108,8 @@ pub struct Counts {
     pub evicted: u64,
     /// Records ended because nothing was seen.
     pub idle: u64,
+    /// Digests that were older than the newest one by more than the idle time.
+    pub late: u64,
 }
 
 /// Takes recorded digests in.
@@ -187,6 +191,7 @@ impl<D: Paths> Collector<D> {
             Refusal::Width { .. } | Refusal::Impossible { .. } => self.counts.impossible += 1,
         })?;
         self.now_ns = self.now_ns.max(row.time_ns);
+        self.counts.late += u64::from(self.limits.idle_ns.is_some_and(|idle| self.now_ns - row.time_ns > idle));
         if row.looped {
             self.counts.loops += 1;
             let kind = EventKind::Loop { packet: row.packet, sink: row.sink };
@@ -248,7 +253,7 @@ impl<D: Paths> Collector<D> {
             paths: &self.paths,
             patience: self.limits.patience,
         };
-        let (place, record) = self.flows.touch(id, || Record::start(&digest, 0));
+        let (place, record) = self.flows.touch(id, self.now_ns, || Record::start(&digest, 0));
         let strays = record.strays;
         let (outcome, grown) = record.offer(&digest);
         self.counts.strays += record.strays - strays;
@@ -304,9 +309,9 @@ impl<D: Paths> Collector<D> {
 
     /// Ends records that are idle, and more of them if memory is full.
     fn expire(&mut self, sink: &mut impl Sink) {
-        while let Some(oldest) = self.flows.oldest() {
-            let idle =
-                self.limits.idle_ns.is_some_and(|idle| self.now_ns - oldest.last_ns.min(self.now_ns) > idle);
+        // By the clock when a flow was seen, not by the times of its digests: the clocks of sinks may differ.
+        while let Some(seen_ns) = self.flows.oldest_ns() {
+            let idle = self.limits.idle_ns.is_some_and(|idle| self.now_ns - seen_ns > idle);
             let full = self.flows.bytes() > self.limits.bytes;
             let ending = match (idle, full) {
                 (true, _) => Ending::Idle,

@@ -188,6 +188,36 @@ fn what_no_hop_can_have_written_is_refused_and_counted() {
 }
 
 #[test]
+fn flows_are_counted_once_however_many_records_they_have_and_so_are_those_left_out() {
+    let (plan, mut collector) = collector(Limits::default());
+    let (mut found, mut tally) = (Collected::default(), Tally::new(&plan));
+    let mut take = |row: Recorded| {
+        if let Err(refusal) = collector.take(&row, &mut found) {
+            tally.refused(&row, &refusal);
+        }
+    };
+    for packet in 0..4_000 {
+        // The packets of flow 2 take two paths.
+        let paths = [PATH, [PATH[0], 700, 701, PATH[3]]];
+        take(row(&plan, flow(2), packet, &paths[(packet / 3 % 2) as usize]));
+        let good = row(&plan, flow(4), packet, &PATH);
+        take(good);
+        // Of flow 4 some packets have too many hops, of flow 5, which has a source of its own, all.
+        take(Recorded { hops: 13 + packet as u32 % 3, ..good });
+        take(Recorded { hops: 13, flow: flow(5), ..good });
+        take(Recorded { hops: 0, flow: flow(7), ..good });
+    }
+    collector.finish(&mut found);
+    found.reports.iter().for_each(|report| tally.ended(report));
+    // Two flows, and their source under a key of its own; flow 5 and its source.
+    assert_eq!((tally.flows(), tally.left_out(), tally.is_minimum()), (3, 2, false));
+    assert_eq!((tally.too_long, tally.longest), (8_000, 15));
+    assert!(tally.changed > 50 && tally.records == tally.changed + 3, "{tally:?}");
+    assert!(tally.known >= 1 && tally.known + tally.unknown == tally.records - 1, "{tally:?}");
+    assert!(tally.confirmed <= tally.known);
+}
+
+#[test]
 fn a_count_of_more_hops_than_the_path_has_is_impossible() {
     let text = "bits = 8\n[[query]]\nname = \"hot\"\nvalue = \"queue-bytes\"\naggregation = \"count-above\"\nthreshold = 1000\nbits = 8\n";
     let plan = Plan::new(plan::read(text, "queries.toml").unwrap()).unwrap();
@@ -286,6 +316,22 @@ fn idle_flows_and_those_that_memory_lacks_room_for_are_handed_out() {
     // Each packet carries a bit of the path; those with a load count for their source too.
     let of_flows = collected.reports.iter().filter(|report| report.key == FlowKey::FiveTuple);
     assert_eq!(of_flows.map(|report| report.digests).sum::<u64>(), 1_500);
+}
+
+#[test]
+fn flows_of_sinks_whose_clocks_differ_are_not_idle() {
+    let (plan, mut collector) = collector(Limits { idle_ns: Some(5_000), ..Limits::default() });
+    let mut collected = Collected::default();
+    for packet in 0..400 {
+        for (id, ahead) in [(2, 0), (4, 50_000)] {
+            let row = row(&plan, flow(id), packet, &PATH);
+            collector.take(&Recorded { time_ns: row.time_ns + ahead, ..row }, &mut collected).unwrap();
+        }
+    }
+    // The first digest of the clock ahead ends what was there; after that each flow is seen every 10 ns.
+    let counts = collector.counts();
+    assert!(counts.idle <= 2 && collector.flows() == 3, "{counts:?}");
+    assert_eq!(counts.late, 399);
 }
 
 #[test]

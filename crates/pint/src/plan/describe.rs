@@ -153,8 +153,15 @@ impl Plan {
             }
             Aggregation::Loops { tolerance } => {
                 let Ok(Task::Loop(detection)) = task(query, self.queries().hops) else { return Json::Null };
-                let hops = self.queries().hops.expected;
-                json!({ "kind": "loops", "false_reports": false_reports(hops, *tolerance, detection.hash_bits()) })
+                let Hops { expected, maximal } = self.queries().hops;
+                let on = |hops| false_reports(hops, *tolerance, detection.hash_bits());
+                json!({
+                    "kind": "loops",
+                    "hops": expected,
+                    "false_reports": on(expected),
+                    "longest": maximal,
+                    "false_reports_longest": on(maximal),
+                })
             }
             _ => json!({
                 "kind": "per-packet",
@@ -258,13 +265,24 @@ impl Plan {
     }
 }
 
-/// The share of packets that a path without a loop is reported for (appendix A.4): of `hops` hops,
-/// `tolerance` + 1 match a hash of `bits` bits by chance. The first term of the binomial; the others are far
-/// smaller.
+/// The share of packets that a path without a loop is reported for: of the hops after the first, each of
+/// which compares, more than `tolerance` match a hash of `bits` bits by chance.
+///
+/// Differs from the source (appendix A.4), which has the first term of the binomial of all hops: a bound.
 fn false_reports(hops: u32, tolerance: u32, bits: u32) -> f64 {
-    let match_by_chance = libm::exp2(-f64::from(bits));
-    let one = |i: u32| f64::from(hops.saturating_sub(i)) / f64::from(i + 1) * match_by_chance;
-    (0..=tolerance).map(one).product::<f64>().min(1.0)
+    let compared = hops.saturating_sub(1);
+    let by_chance = libm::exp2(-f64::from(bits));
+    let others = 1.0 - by_chance;
+    // The upper tail term by term: 1 - the lower one would lose the digits of small chances.
+    let mut term = libm::pow(others, f64::from(compared));
+    let mut tail = 0.0;
+    for matches in 1..=compared {
+        term *= f64::from(compared - matches + 1) / f64::from(matches) * by_chance / others;
+        if matches > tolerance {
+            tail += term;
+        }
+    }
+    tail
 }
 
 /// The relative error of one packet's number, at most; None where it is not relative. Of a sum it is the deviation at
@@ -338,8 +356,11 @@ fn prediction_text(query: &Json) -> String {
         ),
         Some("loops") => {
             format!(
-                "\n{name}: false report on {:.2e} of the packets that serve it\n",
-                number(&prediction["false_reports"])
+                "\n{name}: false report on {:.2e} of the packets that serve it on paths of {} hops, on {:.2e} on those of {}\n",
+                number(&prediction["false_reports"]),
+                prediction["hops"],
+                number(&prediction["false_reports_longest"]),
+                prediction["longest"]
             )
         }
         _ => String::new(),
@@ -440,10 +461,22 @@ mod tests {
     use super::false_reports;
 
     #[test]
-    fn false_reports_of_loops_are_those_of_the_appendix() {
+    fn false_reports_of_loops_are_those_of_the_appendix_where_as_many_hops_compare() {
         // Spec §1.6, 32 hops: b = 16, T = 0: 0.05 %; T = 1, b = 15: below 5e-7; T = 3, b = 14: 5e-13.
-        assert!((false_reports(32, 0, 16) / 5e-4 - 1.0).abs() < 0.05);
-        assert!((4e-7..5e-7).contains(&false_reports(32, 1, 15)));
-        assert!((false_reports(32, 3, 14) / 5e-13 - 1.0).abs() < 0.05);
+        assert!((false_reports(33, 0, 16) / 5e-4 - 1.0).abs() < 0.05);
+        assert!((4e-7..5e-7).contains(&false_reports(33, 1, 15)));
+        assert!((false_reports(33, 3, 14) / 5e-13 - 1.0).abs() < 0.05);
+    }
+
+    #[test]
+    fn the_first_hop_cannot_match_itself() {
+        // Four of five hops compare: at least 2 of 4 with probability 1/8, 1 of 4 with 1/16; all of 4.
+        let (p, q) = (0.125f64, 0.875f64);
+        let two = 1.0 - q.powi(4) - 4.0 * p * q.powi(3);
+        assert!((false_reports(5, 1, 3) / two - 1.0).abs() < 1e-12);
+        assert!((false_reports(5, 0, 4) / (1.0 - 0.9375f64.powi(4)) - 1.0).abs() < 1e-12);
+        assert!((false_reports(5, 3, 10) / 2f64.powi(-40) - 1.0).abs() < 1e-12);
+        assert_eq!([false_reports(1, 0, 1), false_reports(5, 4, 1)], [0.0, 0.0]);
+        assert!((false_reports(2, 0, 64) / 2f64.powi(-64) - 1.0).abs() < 1e-12);
     }
 }

@@ -198,9 +198,11 @@ impl Tries<'_> {
             let flows = (self.trials / 10).clamp(1, 100);
             let found = quantile_trials(self.plan, &paths, query, (flows, packets, hops), self.seed);
             let reported = found.map_err(input)?.into_iter().map(|found| {
+                let compared = |number: f64| (found.beyond < 1.0).then_some(number);
                 json!({
-                    "quantile": found.quantile, "samples_per_hop": found.samples, "mean_relative_error": found.mean_error,
-                    "mean_rank_error": found.mean_rank_error, "bars_held": found.held,
+                    "quantile": found.quantile, "samples_per_hop": found.samples, "beyond_codes": found.beyond,
+                    "mean_relative_error": compared(found.mean_error),
+                    "mean_rank_error": compared(found.mean_rank_error), "bars_held": compared(found.held),
                 })
             });
             sizes.push(
@@ -226,9 +228,11 @@ impl Tries<'_> {
         let packets = (f64::from(self.trials) * 10.0 / served.max(1e-3)) as u64;
         let paths = pint::collector::NoPaths;
         let found = packet_trials(self.plan, &paths, query, packets, hops, self.seed).map_err(input)?;
+        let compared = found.filter(|found| found.packets > 0);
         Ok(json!({
-            "hops": hops, "packets": found.map(|found| found.packets), "bias": found.map(|found| found.bias),
-            "mean_relative_error": found.map(|found| found.mean_error),
+            "hops": hops, "packets": found.map(|found| found.packets),
+            "at_ceiling": found.map(|found| found.at_ceiling), "bias": compared.map(|found| found.bias),
+            "mean_relative_error": compared.map(|found| found.mean_error),
         }))
     }
 }

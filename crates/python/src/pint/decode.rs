@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pint::collector::{
-    Collector, DecodedAfter, Event, EventKind, Findings, FlowReport, Limits, PathWriter, Patience, Sink,
+    Collector, DecodedAfter, Event, EventKind, FlowReport, Limits, PathWriter, Patience, Sink, Tally,
 };
 use pint::graph::Graph;
 use pint::path::PathDecoder;
@@ -151,12 +151,7 @@ struct Outputs {
     /// The first reports, for a person.
     shown: Vec<Json>,
     show: usize,
-    reports: u64,
-    /// Flows with a query for a path: one of their paths is known, or none.
-    complete: u64,
-    incomplete: u64,
-    /// Paths that were not known when their flow was reported, by flow and query.
-    unknown: u64,
+    tally: Tally,
     decoded_after: DecodedAfter,
     events: Vec<Json>,
     error: Option<PyErr>,
@@ -197,17 +192,7 @@ impl Sink for Outputs {
     }
 
     fn ended(&mut self, report: FlowReport) {
-        self.reports += 1;
-        let paths = || {
-            report.results.iter().filter_map(|(_, findings)| match findings {
-                Findings::Path(path) => Some(path.path().is_some()),
-                _ => None,
-            })
-        };
-        let known = paths().any(|known| known);
-        self.complete += u64::from(known);
-        self.incomplete += u64::from(!known && paths().next().is_some());
-        self.unknown += paths().filter(|known| !known).count() as u64;
+        self.tally.ended(&report);
         if let Some((path, writer)) = &mut self.paths {
             if let Err(error) = writer.write(&self.plan, &report) {
                 self.error = Some(failed(format!("{}: {error}", path.display())));
@@ -266,13 +251,10 @@ pub fn pint_decode(
                     Some(findings) => Some((findings.clone(), BufWriter::new(created(&findings)?))),
                     None => None,
                 },
+                tally: Tally::new(&plan),
                 plan,
                 shown: Vec::new(),
                 show,
-                reports: 0,
-                complete: 0,
-                incomplete: 0,
-                unknown: 0,
                 decoded_after: DecodedAfter::default(),
                 events: Vec::new(),
                 error: None,
@@ -295,6 +277,7 @@ fn collected<D: pint::collector::Paths>(
         rows += 1;
         ends.check(&row.flow)?;
         if let Err(refusal) = collector.take(row, &mut outputs) {
+            outputs.tally.refused(row, &refusal);
             if refused.len() < SHOWN_REFUSALS {
                 refused.push(format!("row {rows}, packet {}: {refusal}", row.packet));
             }
@@ -325,27 +308,33 @@ fn collected<D: pint::collector::Paths>(
         return Err(error);
     }
     let counts = collector.counts();
-    let decoded = &outputs.decoded_after;
+    let (decoded, tally) = (&outputs.decoded_after, &outputs.tally);
     let names: serde_json::Map<String, Json> =
         knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect();
     let summary = json!({
         "rows": rows,
-        "flows": outputs.reports,
-        "complete_paths": outputs.complete,
-        "incomplete_paths": outputs.incomplete,
+        "flows": tally.flows(),
+        "flows_are_minimum": tally.is_minimum(),
+        "records": tally.records,
+        "changed_records": tally.changed,
+        "complete_paths": tally.known,
+        "confirmed_paths": tally.confirmed,
+        "incomplete_paths": tally.unknown,
+        "too_long": { "digests": tally.too_long, "most_hops": tally.longest, "flows_left_out": tally.left_out() },
         "packets_to_decode": {
             "mean": decoded.mean(),
             "median": decoded.at(0.5),
             "p99": decoded.at(0.99),
             // Of the known paths; those that are not known would raise all three.
             "known": decoded.known(),
-            "unknown": outputs.unknown,
+            "unknown": tally.unknown_paths,
         },
         "counts": {
             "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
             "hops_refused": counts.hops_refused, "impossible": counts.impossible, "loops": counts.loops,
             "paths_decoded": counts.paths_decoded, "paths_changed": counts.paths_changed, "inconsistent": counts.inconsistent,
             "strays": counts.strays, "evicted": counts.evicted, "idle": counts.idle,
+            "late": counts.late,
         },
         "refused": refused,
         "warnings": knowledge.ground.warnings,

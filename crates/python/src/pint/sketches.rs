@@ -7,6 +7,22 @@ use pyo3::types::PyBytes;
 
 use crate::errors::input;
 
+/// Errors: a share that is not from 0 to 1.
+fn checked_share(share: f64) -> PyResult<f64> {
+    if (0.0..=1.0).contains(&share) {
+        return Ok(share);
+    }
+    Err(input(format!("share: expected a number from 0 to 1, found {share}")))
+}
+
+/// The two sketches of a merge. Errors: they are one.
+fn other_than<T>(one: &Bound<'_, T>, other: &Bound<'_, T>) -> PyResult<()> {
+    if one.as_ptr() == other.as_ptr() {
+        return Err(input("merge: expected another sketch, found this one"));
+    }
+    Ok(())
+}
+
 /// KLL sketch of floating-point numbers.
 #[pyclass(module = "weftline._native")]
 pub struct QuantileSketch(Kll<Real>);
@@ -40,20 +56,28 @@ impl QuantileSketch {
         Ok(())
     }
 
-    fn merge(&mut self, other: &QuantileSketch) -> PyResult<()> {
-        self.0.merge(&other.0).map_err(input)
+    fn merge(one: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        other_than(one, other)?;
+        one.borrow_mut().0.merge(&other.borrow().0).map_err(input)
     }
 
     /// Quantiles, one for each of `shares` (0 to 1); None of an empty stream.
-    fn quantiles(&self, shares: Vec<f64>) -> Option<Vec<f64>> {
-        let view = self.0.sorted()?;
-        Some(shares.into_iter().map(|share| view.quantile(share).into()).collect())
+    fn quantiles(&self, shares: Vec<f64>) -> PyResult<Option<Vec<f64>>> {
+        let shares = shares.into_iter().map(checked_share).collect::<PyResult<Vec<f64>>>()?;
+        let Some(view) = self.0.sorted() else { return Ok(None) };
+        Ok(Some(shares.into_iter().map(|share| view.quantile(share).into()).collect()))
     }
 
     /// A quantile, and the bars that hold it with `confidence`: (value, low, high), None where the samples are too few.
-    fn interval(&self, share: f64, confidence: f64) -> Option<(f64, Option<f64>, Option<f64>)> {
-        let found = self.0.sorted()?.interval(share, confidence);
-        Some((found.value.into(), found.low.map(f64::from), found.high.map(f64::from)))
+    #[allow(clippy::type_complexity)] // a tuple is what Python gets
+    fn interval(&self, share: f64, confidence: f64) -> PyResult<Option<(f64, Option<f64>, Option<f64>)>> {
+        checked_share(share)?;
+        if !(confidence > 0.0 && confidence < 1.0) {
+            let expected = "confidence: expected a number above 0 and below 1";
+            return Err(input(format!("{expected}, found {confidence}")));
+        }
+        let found = self.0.sorted().map(|view| view.interval(share, confidence));
+        Ok(found.map(|found| (found.value.into(), found.low.map(f64::from), found.high.map(f64::from))))
     }
 
     /// Shares of the stream that are at most each number.
@@ -105,14 +129,17 @@ impl FrequentSketch {
         values.into_iter().for_each(|value| self.0.update(value));
     }
 
-    fn merge(&mut self, other: &FrequentSketch) {
-        self.0.merge(&other.0);
+    fn merge(one: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
+        other_than(one, other)?;
+        one.borrow_mut().0.merge(&other.borrow().0);
+        Ok(())
     }
 
     /// Values that may make up `share` of the stream: (value, minimum count, maximum count).
-    fn frequent(&self, share: f64) -> Vec<(u64, u64, u64)> {
-        let found = self.0.frequent(share);
-        found.iter().map(|counter| (counter.value, counter.count - counter.excess, counter.count)).collect()
+    fn frequent(&self, share: f64) -> PyResult<Vec<(u64, u64, u64)>> {
+        let found = self.0.frequent(checked_share(share)?);
+        let bounds = found.iter().map(|found| (found.value, found.count - found.excess, found.count));
+        Ok(bounds.collect())
     }
 
     fn __len__(&self) -> usize {

@@ -9,13 +9,13 @@ fn id(n: u64) -> FlowId {
 fn the_flow_that_was_not_seen_for_longest_goes_first() {
     let mut flows = Flows::new();
     for n in [1, 2, 3, 1, 4, 2] {
-        flows.touch(id(n), || (n, 100));
+        flows.touch(id(n), 0, || (n, 100));
     }
     assert_eq!(flows.iter().map(|(_, &n)| n).collect::<Vec<_>>(), [3, 1, 4, 2]);
     let full = flows.bytes();
     assert_eq!(flows.pop_oldest().unwrap().1, 3);
     assert_eq!(flows.bytes(), full - 100 - Flows::<u64>::PLACE);
-    let (place, _) = flows.touch(id(9), || (9, 50));
+    let (place, _) = flows.touch(id(9), 0, || (9, 50));
     flows.grow(place, 50);
     assert_eq!((flows.bytes(), flows.len()), (full, 4));
     assert_eq!(flows.replace(place, (8, 20)), 9);
@@ -31,7 +31,7 @@ proptest! {
         for (n, pop) in touches {
             list.retain(|&other| other != n);
             list.push(n);
-            flows.touch(id(n), || (n, 1));
+            flows.touch(id(n), 0, || (n, 1));
             if pop {
                 prop_assert_eq!(flows.pop_oldest().unwrap().1, list.remove(0));
             }
