@@ -110,6 +110,7 @@ impl Pfabric {
 
     /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
     fn label_for(&mut self, dst: u32, port: PortId, hash: u32, spray: bool, cx: &HostContext) -> u32 {
+    #[inline(always)]
         if spray { cx.next_label(dst, port, &mut self.label) } else { hash }
     }
 
