@@ -363,6 +363,7 @@ impl Builder<'_> {
             ports,
             always_departs: self.config.rules.departure_events,
             passes_queues: self.config.host.queue.is_some() && hosts.iter().all(|host| host.edge.is_none()),
+            passes_alone: self.passes_alone(&hosts),
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
@@ -445,6 +446,15 @@ impl Builder<'_> {
         let links = self.config.topology.links.iter().filter(|link| inside(link.a) && inside(link.b));
         let shortest = links.map(|link| link.delay).min().unwrap_or(Time::MAX);
         execution::agenda(&self.config.topology, shortest, self.windows)
+    }
+
+    /// A packet that comes alone to a port of one of these hosts may leave at once, as if it had been queued.
+    fn passes_alone(&self, hosts: &[Host]) -> bool {
+        let room = self.config.nic_queue().facts().capacity;
+        let largest = largest_packet(&self.config.transports, &self.config.telemetry);
+        room.is_none_or(|room| room.0 >= largest)
+            && !self.config.rules.departure_events
+            && hosts.iter().all(|host| host.ports == 1 && host.kick == Kick::Port && host.edge.is_none())
     }
 
     /// What a host with a number of ports looks at.

@@ -33,6 +33,8 @@ pub struct Partition {
     /// Hosts' ports have queues in front of them, and nothing lies between those and transports: a packet for which its port is idle
     /// may leave at once.
     pub passes_queues: bool,
+    /// The same for a packet that comes alone: every host has one port, whose queue has room for any packet.
+    pub passes_alone: bool,
     /// Index among the partitions.
     pub number: u16,
     /// The destination of packets that stay here.
@@ -101,6 +103,7 @@ pub struct PartitionPlan<'a> {
     pub ports: Vec<Port>,
     pub always_departs: bool,
     pub passes_queues: bool,
+    pub passes_alone: bool,
     pub agenda: AgendaKind,
     pub hosts: u32,
     pub nodes: usize,
@@ -121,6 +124,7 @@ impl Partition {
             now: Time::ZERO,
             always_departs: plan.always_departs,
             passes_queues: plan.passes_queues,
+            passes_alone: plan.passes_alone,
             number: plan.number,
             own: Destination::partition(plan.number),
             packets,

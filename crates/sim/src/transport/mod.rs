@@ -155,6 +155,16 @@ impl HostContext<'_> {
         self.enqueue(port, id);
     }
 
+    /// The same for the only packet that comes to a queue in this event, after which the host looks at the
+    /// port.
+    #[inline(never)]
+    pub fn enqueue_alone(&mut self, port: PortId, id: PacketId) {
+        if self.net.passes_alone && self.net.taps.trace.is_none() && self.net.passes(port, id) {
+            return self.net.transmit(port, id, false);
+        }
+        self.enqueue_control(port, id);
+    }
+
     /// Puts a packet into the queue of a port.
     pub fn enqueue(&mut self, port: PortId, id: PacketId) {
         use crate::queue::QueueDiscipline;

@@ -136,7 +136,7 @@ impl Phost {
             transport: cx.transport,
             ..packet
         });
-        cx.enqueue_control(port, id);
+        cx.enqueue_alone(port, id);
         Some(port)
     }
 }
