@@ -535,6 +535,7 @@ impl Builder<'_> {
             };
             own.iter().map(marker).collect::<Vec<_>>()
         };
+        let at_departure = markers(MarkedAt::Departure);
         Switch {
             node,
             row: self.map.routes.row(node),
@@ -563,7 +564,8 @@ impl Builder<'_> {
             events,
             balancer,
             held: Default::default(),
-            markers: markers(MarkedAt::Departure),
+            first_marked: if at_departure.iter().any(EcnMarker::ever_marks) { 1 } else { u8::MAX },
+            markers: at_departure,
             arrival_markers: if settings.ecn.iter().any(|threshold| threshold.at == MarkedAt::Arrival) {
                 markers(MarkedAt::Arrival)
             } else {
