@@ -363,6 +363,7 @@ impl Builder<'_> {
             ports,
             always_departs: self.config.rules.departure_events,
             passes_queues: self.config.host.queue.is_some() && hosts.iter().all(|host| host.edge.is_none()),
+            passes_alone: self.passes_alone(&hosts),
             agenda: self.agenda(number),
             hosts: hosts.len() as u32,
             nodes: hosts.len() + switches.len(),
@@ -447,6 +448,15 @@ impl Builder<'_> {
         execution::agenda(&self.config.topology, shortest, self.windows)
     }
 
+    /// A packet that comes alone to a port of one of these hosts may leave at once, as if it had been queued.
+    fn passes_alone(&self, hosts: &[Host]) -> bool {
+        let room = self.config.nic_queue().facts().capacity;
+        let largest = largest_packet(&self.config.transports, &self.config.telemetry);
+        room.is_none_or(|room| room.0 >= largest)
+            && !self.config.rules.departure_events
+            && hosts.iter().all(|host| host.ports == 1 && host.kick == Kick::Port && host.edge.is_none())
+    }
+
     /// What a host with a number of ports looks at.
     fn kick(&self, ports: usize) -> Kick {
         match &self.config.host {
@@ -525,6 +535,7 @@ impl Builder<'_> {
             };
             own.iter().map(marker).collect::<Vec<_>>()
         };
+        let at_departure = markers(MarkedAt::Departure);
         Switch {
             node,
             row: self.map.routes.row(node),
@@ -553,7 +564,8 @@ impl Builder<'_> {
             events,
             balancer,
             held: Default::default(),
-            markers: markers(MarkedAt::Departure),
+            first_marked: if at_departure.iter().any(EcnMarker::ever_marks) { 1 } else { u8::MAX },
+            markers: at_departure,
             arrival_markers: if settings.ecn.iter().any(|threshold| threshold.at == MarkedAt::Arrival) {
                 markers(MarkedAt::Arrival)
             } else {

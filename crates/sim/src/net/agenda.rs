@@ -23,6 +23,7 @@ use crate::engine::queue::{EventQueue, Timed};
 use crate::packet::PacketId;
 use crate::units::Time;
 use calendar::Calendar;
+pub use calendar::{DueInSlot, Slot};
 pub use due::{Due, InOrder};
 use due::{Own, Sorter};
 use insertion::Insertion;
@@ -290,7 +291,7 @@ impl Agenda {
     pub fn next(&mut self, limit: Time) -> Option<Event> {
         match self {
             Agenda::Windows(_) => None,
-            Agenda::Calendar(calendar) => calendar.pop_before(limit).map(|(_, event)| event),
+            Agenda::Calendar(calendar) => calendar.pop_before(limit),
             Agenda::Insertion(insertion) => insertion.next(limit),
         }
     }

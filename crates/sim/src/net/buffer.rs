@@ -46,7 +46,7 @@ pub struct SharedBuffer {
     /// Bytes held, whatever they are charged to.
     held: u64,
     lossy_alpha: f64,
-    /// With this much free, any packet may pass.
+    /// With this much free, any packet may pass, and as much may wait.
     plenty: u64,
     lossless: Option<Lossless>,
 }
@@ -131,7 +131,9 @@ impl SharedBuffer {
             Some(lossless) => lossless.admit(port, class, size),
             None => {
                 let free = self.size.saturating_sub(self.held);
-                let fits = size <= free && ((queued + size) as f64) <= self.lossy_alpha * free as f64;
+                let below = || ((queued + size) as f64) <= self.lossy_alpha * free as f64;
+                let few = free > self.plenty && queued + size <= u64::from(u16::MAX);
+                let fits = few || size <= free && below();
                 if fits { Admission::Taken } else { Admission::Refused }
             }
         };

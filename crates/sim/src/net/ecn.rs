@@ -85,6 +85,11 @@ impl EcnMarker {
         (self.kmin, self.kmax, self.pmax)
     }
 
+    /// It marks packets at some length of the queue.
+    pub fn ever_marks(&self) -> bool {
+        self.kmin < u64::MAX
+    }
+
     #[inline(always)]
     pub fn marks(&self, queue_bytes: u64, random: &mut RandomStream) -> bool {
         queue_bytes > self.kmin && self.marks_above(queue_bytes, random)

@@ -3,7 +3,7 @@
 
 mod departures;
 
-use super::agenda::{Action, Agenda, AgendaKind, Due, EDGE, Event, InOrder};
+use super::agenda::{Action, Agenda, AgendaKind, Due, DueInSlot, EDGE, Event, InOrder, Slot};
 use super::awaited::Awaited;
 use super::carried::Numbers;
 use super::headers::Headers;
@@ -33,6 +33,8 @@ pub struct Partition {
     /// Hosts' ports have queues in front of them, and nothing lies between those and transports: a packet for which its port is idle
     /// may leave at once.
     pub passes_queues: bool,
+    /// The same for a packet that comes alone: every host has one port, whose queue has room for any packet.
+    pub passes_alone: bool,
     /// Index among the partitions.
     pub number: u16,
     /// The destination of packets that stay here.
@@ -101,6 +103,7 @@ pub struct PartitionPlan<'a> {
     pub ports: Vec<Port>,
     pub always_departs: bool,
     pub passes_queues: bool,
+    pub passes_alone: bool,
     pub agenda: AgendaKind,
     pub hosts: u32,
     pub nodes: usize,
@@ -121,6 +124,7 @@ impl Partition {
             now: Time::ZERO,
             always_departs: plan.always_departs,
             passes_queues: plan.passes_queues,
+            passes_alone: plan.passes_alone,
             number: plan.number,
             own: Destination::partition(plan.number),
             packets,
@@ -168,34 +172,52 @@ impl Partition {
         self.recorder.watch(self.awaited.current(connection), bytes);
     }
 
-    /// Where there are no windows with inboxes: takes the next event before `limit`, with its node where
-    /// nodes take turns, and moves the clock to it.
+    /// Where there are no windows with inboxes: takes the next event before `limit`, and moves the clock
+    /// to it.
     #[inline(always)]
-    pub fn next_event(&mut self, limit: Time) -> Option<(u32, Event)> {
+    pub fn next_event(&mut self, limit: Time) -> Option<Event> {
         let Agenda::Calendar(calendar) = &mut self.agenda else { return self.next_inserted(limit) };
-        let next = calendar.pop_before(limit)?;
+        let event = calendar.pop_before(limit)?;
         self.packets.prefetch(calendar.packet_ahead());
-        self.now = next.1.time();
+        self.now = event.time();
         self.taken_in_order += 1;
-        Some(next)
-    }
-
-    /// Where nodes take turns: a node that soon has something to do; else some other number.
-    #[inline(always)]
-    pub fn node_ahead(&self) -> u32 {
-        match &self.agenda {
-            Agenda::Calendar(calendar) => calendar.node_ahead(),
-            _ => u32::MAX,
-        }
+        Some(event)
     }
 
     /// The same by the order of insertion.
     #[inline(never)]
-    fn next_inserted(&mut self, limit: Time) -> Option<(u32, Event)> {
+    fn next_inserted(&mut self, limit: Time) -> Option<Event> {
         let event = self.agenda.next(limit)?;
         self.now = event.time();
         self.taken_in_order += 1;
-        Some((0, event))
+        Some(event)
+    }
+
+    /// Where nodes take turns by the calendar: takes out what happens in the next slot before `limit`.
+    #[inline]
+    pub fn take_slot(&mut self, limit: Time) -> Option<Slot> {
+        let Agenda::Calendar(calendar) = &mut self.agenda else { return None };
+        calendar.take_slot(limit)
+    }
+
+    #[inline]
+    pub fn give_back_slot(&mut self, slot: Slot) {
+        if let Agenda::Calendar(calendar) = &mut self.agenda {
+            calendar.give_back(slot);
+        }
+    }
+
+    /// Takes the next event of a slot that was taken out, and moves the clock to it. With it come its node
+    /// and the node of the event behind it; where there is none, another number.
+    #[inline(always)]
+    pub fn next_of_slot(&mut self, due: &mut DueInSlot) -> Option<(u32, Event, u32)> {
+        let Agenda::Calendar(calendar) = &mut self.agenda else { return None };
+        let [next, second, ahead] = calendar.next_of_slot(due)?;
+        let event = calendar.event_of(next);
+        self.packets.prefetch(ahead.packet());
+        self.now = event.time();
+        self.taken_in_order += 1;
+        Some((next.node(), event, second.node()))
     }
 
     /// Events that have happened.

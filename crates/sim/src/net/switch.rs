@@ -66,6 +66,8 @@ pub struct Switch {
     /// By local port: what marks packets that leave, and, where the switch marks them as they come, what does
     /// that.
     pub markers: Vec<EcnMarker>,
+    /// Packets of this class and of those above it are marked when they leave.
+    pub first_marked: u8,
     pub arrival_markers: Vec<EcnMarker>,
     pub random: RandomStream,
 }
@@ -437,7 +439,7 @@ fn departs(
     let class = packet.class;
     // Where it did not wait nothing waits behind it, and an empty queue is below every threshold.
     let marks = was_queued
-        && class != 0
+        && class >= switch.first_marked
         && switch.markers[usize::from(port.local)].marks(port.queue.class_bytes(class), &mut switch.random);
     if marks && packet.kind == PacketKind::Data {
         packet.flags |= flag::MARKED;

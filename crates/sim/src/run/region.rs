@@ -7,7 +7,7 @@ use super::traced::Observer;
 use crate::engine::prefetch::prefetch_lines;
 use crate::external::{SchemePanic, caught};
 use crate::net::NodeIndex;
-use crate::net::agenda::{Action, Agenda, Event};
+use crate::net::agenda::{Action, Agenda, Event, Slot};
 use crate::net::host::Host;
 use crate::net::map::Map;
 use crate::net::outbox::Outbox;
@@ -108,7 +108,7 @@ impl Region {
     /// One event after the other, through all nodes.
     fn work_in_order(&mut self, max: u32) {
         for _ in 0..max {
-            let Some((_, event)) = self.net.next_event(self.limit) else { return };
+            let Some(event) = self.net.next_event(self.limit) else { return };
             match (event.arrival(), event.departure()) {
                 (Some((port, packet)), _) => self.arrival(port, packet),
                 (_, Some(port)) => self.departure(port),
@@ -157,17 +157,26 @@ impl Region {
 
     /// The same where nodes have few events in one.
     fn work_by_node(&mut self, max: u32) {
-        let hosts = self.net.hosts;
-        for _ in 0..max {
-            let Some((node, event)) = self.net.next_event(self.limit) else { return };
-            if let Some(host) = self.hosts.get(self.net.node_ahead() as usize) {
+        let enough = self.net.events_handled() + u64::from(max);
+        while self.net.events_handled() < enough
+            && let Some(slot) = self.net.take_slot(self.limit)
+        {
+            self.work_slot(&slot);
+            self.net.give_back_slot(slot);
+        }
+    }
+
+    #[inline(always)]
+    fn work_slot(&mut self, slot: &Slot) {
+        let mut due = slot.due();
+        while let Some((node, event, node_ahead)) = self.net.next_of_slot(&mut due) {
+            if let Some(host) = self.hosts.get(node_ahead as usize) {
                 host.prefetch(&self.net.ports);
             }
-            if node < hosts {
-                self.event_of_host(node, event);
-            } else {
-                let switch = &mut self.switches[(node - hosts) as usize];
-                event_of_switch(switch, &mut self.net, &self.map.routes, event);
+            let Region { net, switches, map, .. } = self;
+            match node.checked_sub(net.hosts) {
+                None => self.event_of_host(node, event),
+                Some(switch) => event_of_switch(&mut switches[switch as usize], net, &map.routes, event),
             }
         }
     }

@@ -77,10 +77,21 @@ impl Routes {
     /// itself.
     #[inline(always)]
     pub fn hops_from(&self, row: Row, dst: HostId) -> NextHops<'_> {
+        self.table.hops(self.entry(row, dst))
+    }
+
+    /// Whether the node of `row` has several next hops to a host.
+    #[inline(always)]
+    pub fn has_choice(&self, row: Row, dst: HostId) -> bool {
+        Table::is_list(self.entry(row, dst))
+    }
+
+    #[inline(always)]
+    fn entry(&self, row: Row, dst: HostId) -> u32 {
         let End { target, last_hop } = self.ends[dst as usize];
         // Both are looked up, because a branch would be unpredictable.
         let entry = self.table.entry(row.begin, target);
-        self.table.hops(if target == row.own { last_hop } else { entry })
+        if target == row.own { last_hop } else { entry }
     }
 
     /// Ports of `node` that lead to the host on a shortest path, as a slice; empty if there is no path, or

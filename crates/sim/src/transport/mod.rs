@@ -131,16 +131,14 @@ impl HostContext<'_> {
     /// What a packet to `dst` by a port is labelled with, if every packet is to take a path of its own:
     /// balancers choose by it. Labels count up, from `label` on, where the switch behind the port has a
     /// choice.
-    #[inline]
+    #[inline(always)]
     pub fn next_label(&self, dst: u32, port: PortId, label: &mut u32) -> u32 {
         let row = if port == self.first_port {
             self.rows[1]
         } else {
             self.map.row_of_peer(self.node, port - self.first_port)
         };
-        if matches!(self.map.routes.hops_from(row, dst), NextHops::Many(_)) {
-            *label = label.wrapping_add(1);
-        }
+        *label = label.wrapping_add(u32::from(self.map.routes.has_choice(row, dst)));
         *label
     }
 
@@ -155,6 +153,16 @@ impl HostContext<'_> {
             trace.made(id, self.net.now);
         }
         self.enqueue(port, id);
+    }
+
+    /// The same for the only packet that comes to a queue in this event, after which the host looks at the
+    /// port.
+    #[inline(never)]
+    pub fn enqueue_alone(&mut self, port: PortId, id: PacketId) {
+        if self.net.passes_alone && self.net.taps.trace.is_none() && self.net.passes(port, id) {
+            return self.net.transmit(port, id, false);
+        }
+        self.enqueue_control(port, id);
     }
 
     /// Puts a packet into the queue of a port.

@@ -15,6 +15,7 @@ use super::{Event, Far};
 use crate::engine::queue::{EventQueue, Timed};
 use crate::packet::PacketId;
 use crate::units::Time;
+use std::ops::Range;
 
 /// Slots of the ring.
 const RING: usize = 128;
@@ -23,16 +24,15 @@ const RING: usize = 128;
 const SHORTEST: u64 = 1 << 7;
 const LONGEST: u64 = 1 << 24;
 /// Parts of time that a slot is dealt out into, as a power of two: without nodes, and at nodes with many
-/// events.
+/// events. So many of those with few share a part.
 const PARTS: u32 = 6;
 const PARTS_OF_BUSY: u32 = 3;
+const QUIET_IN_PART: usize = 4;
 /// An event that comes up within the slot at work is compared with this number of the next ones, one after the
 /// other, and then by bisection. A slot with this number of events in one part is not sorted by insertion.
 const NEAR: usize = 32;
 /// How far behind the event taken last the one lies whose packet is worth fetching.
 const AHEAD: usize = 6;
-/// The same for a node's own state, of which more is touched.
-const SOON: usize = 1;
 
 const _: () = assert!(RING == u128::BITS as usize && SHORTEST >= 1 << PARTS);
 
@@ -46,14 +46,18 @@ pub struct Calendar {
     /// The first event of that slot behind the cut.
     first_kept: Time,
     /// What happens in it, in order, the next event `at` that place and [`LAST`] at the `end`; behind that
-    /// what was there before.
+    /// [`AHEAD`] of those that were there before. While a [`Slot`] is taken out: what came up since.
     order: Vec<Waiting>,
     at: usize,
     end: usize,
+    /// What is in place of `order` while that is taken out.
+    other_order: Vec<Waiting>,
     /// All bits where events are ordered by node, none where that does not count.
     nodes: u32,
     /// By part: where its events end.
     ends: Vec<u32>,
+    /// So many events of a slot are not dealt out: to look through all parts would take longer than to sort.
+    few: usize,
     /// By node; where they do not count, of all.
     parts: Vec<Part>,
     /// Of each event that is dealt out, its part.
@@ -62,6 +66,8 @@ pub struct Calendar {
     ring: [Vec<Waiting>; RING],
     occupied: u128,
     far: EventQueue<Far>,
+    /// The first slot that may have something of `far`; `u64::MAX`: none.
+    far_from: u64,
 }
 
 /// Slots of time, all of one length: a number from 8 to 15 times a power of two, so that a multiplication
@@ -95,10 +101,16 @@ impl Slots {
     fn start_of(self, number: u64) -> Time {
         Time(number.saturating_mul(self.length))
     }
+
+    /// The same for the slot of a time that is not beyond the last.
+    #[inline(always)]
+    fn start_of_known(self, number: u64) -> Time {
+        Time(number * self.length)
+    }
 }
 
 /// Where the events of a node begin among the parts that a slot is dealt out into, and how long a part of its
-/// time is, as a power of two: longer than a slot where it has but one.
+/// time is, as a power of two: longer than a slot where it has but one, which it may share.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     first: u32,
@@ -115,7 +127,7 @@ impl Part {
 /// An event with its node in place of the high half of its time; the low half counts from the begin of its
 /// slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Waiting(u128);
+pub struct Waiting(u128);
 
 /// It belongs to no node and comes behind all others.
 const LAST: Waiting = Waiting(u128::MAX);
@@ -130,8 +142,14 @@ impl Waiting {
     }
 
     #[inline(always)]
-    fn node(self) -> u32 {
+    pub fn node(self) -> u32 {
         (self.0 >> 96) as u32
+    }
+
+    /// The packet that it is about, if any; else some number.
+    #[inline(always)]
+    pub fn packet(self) -> PacketId {
+        self.0 as PacketId
     }
 
     /// The event, of the slot that begins at `start`.
@@ -158,8 +176,10 @@ impl Calendar {
         let slots = Slots::of_length(length);
         // The last moment of a slot falls into the last span.
         let whole = (slots.length - 1).ilog2() + 1;
-        let quiet_ones = (0..quiet).map(|node| Part { first: node as u32, span: whole });
-        let first_of = |node| (quiet + (node << spans)) as u32;
+        let quiet_ones = (0..quiet).map(|node| Part { first: (node / QUIET_IN_PART) as u32, span: whole });
+        let first_busy = quiet.div_ceil(QUIET_IN_PART);
+        let first_of = |node| (first_busy + (node << spans)) as u32;
+        let parts = first_busy + (busy << spans);
         let busy_ones = (0..busy).map(|node| Part { first: first_of(node), span: whole - spans });
         Calendar {
             slots,
@@ -167,16 +187,19 @@ impl Calendar {
             start: Time::ZERO,
             until: Time::ZERO,
             first_kept: Time::MAX,
-            order: vec![LAST],
+            order: vec![LAST; AHEAD + 1],
             at: 0,
             end: 0,
+            other_order: vec![LAST; AHEAD + 1],
             nodes,
-            ends: vec![0; quiet + (busy << spans)],
+            ends: vec![0; parts],
+            few: (2 * parts).isqrt(),
             part_of: Vec::new(),
             parts: quiet_ones.chain(busy_ones).collect(),
             ring: std::array::from_fn(|_| Vec::new()),
             occupied: 0,
             far: EventQueue::new(Time(slots.length)),
+            far_from: u64::MAX,
         }
     }
 
@@ -203,7 +226,7 @@ impl Calendar {
         if inbox.is_empty() {
             self.occupied |= 1 << place;
         }
-        inbox.push(Waiting::new(node & self.nodes, event, self.slots.start_of(number)));
+        inbox.push(Waiting::new(node & self.nodes, event, self.slots.start_of_known(number)));
     }
 
     /// What belongs to the slot at work, or is far off.
@@ -217,6 +240,7 @@ impl Calendar {
             self.hang(node, number, event);
         } else {
             self.far.push(Far { event, node });
+            self.far_from = self.far_from.min(number);
         }
     }
 
@@ -246,22 +270,21 @@ impl Calendar {
     fn make_room(&mut self) {
         let waiting = self.end + 1;
         let room = waiting.max(NEAR);
-        if self.order.len() < waiting + room {
-            self.order.resize(2 * (waiting + room), LAST);
+        if self.order.len() < waiting + room + AHEAD {
+            self.order.resize(2 * (waiting + room) + AHEAD, LAST);
         }
         self.order.copy_within(..waiting, room);
         (self.at, self.end) = (room, self.end + room);
     }
 
-    /// Takes out the next event if it comes before `limit`, with its node where events are ordered by that.
-    /// Limits do not go back.
+    /// Takes out the next event if it comes before `limit`. Limits do not go back.
     #[inline(always)]
-    pub fn pop_before(&mut self, limit: Time) -> Option<(u32, Event)> {
+    pub fn pop_before(&mut self, limit: Time) -> Option<Event> {
         loop {
             let next = self.order[self.at];
             if next.node() != LAST.node() {
                 self.at += 1;
-                return Some((next.node(), next.event(self.start)));
+                return Some(next.event(self.start));
             }
             if !self.open_next(limit) {
                 return None;
@@ -273,13 +296,56 @@ impl Calendar {
     /// number where not, or where there are not so many in its slot.
     #[inline(always)]
     pub fn packet_ahead(&self) -> PacketId {
-        self.order.get(self.at + AHEAD).map_or(PacketId::MAX, |event| event.0 as PacketId)
+        self.order.get(self.at + AHEAD).map_or(PacketId::MAX, |event| event.packet())
     }
 
-    /// The node of an event that comes soon behind the one taken last; where there is none, another number.
+    /// Takes out what happens in the next slot before `limit`, until it is given back. It may be nothing, but
+    /// if no slot is left that holds anything before `limit` there is none.
+    #[inline]
+    pub fn take_slot(&mut self, limit: Time) -> Option<Slot> {
+        if self.at == self.end && !self.open_next(limit) {
+            return None;
+        }
+        std::mem::swap(&mut self.order, &mut self.other_order);
+        let slot = Slot { order: std::mem::take(&mut self.other_order), left: self.at..self.end };
+        (self.order[0], self.at, self.end) = (LAST, 0, 0);
+        Some(slot)
+    }
+
+    /// All that was in the slot, and came up since, has happened.
+    pub fn give_back(&mut self, slot: Slot) {
+        debug_assert!(self.at == self.end);
+        self.other_order = slot.order;
+    }
+
+    /// Takes out the next event of those that are `due` and what came up since; then the event behind it, and
+    /// one some way behind it, which may be some that do not count.
     #[inline(always)]
-    pub fn node_ahead(&self) -> u32 {
-        self.order.get(self.at + SOON).unwrap_or(&LAST).node()
+    pub fn next_of_slot(&mut self, due: &mut DueInSlot) -> Option<[Waiting; 3]> {
+        let Some(&[first, second, .., ahead]) = due.0.first_chunk::<{ AHEAD + 1 }>() else {
+            return self.next_before(LAST);
+        };
+        if self.at < self.end
+            && let Some(own) = self.next_before(first)
+        {
+            return Some(own);
+        }
+        due.0 = &due.0[1..];
+        Some([first, second, ahead])
+    }
+
+    /// The same of what came up since, if that comes before another event.
+    #[inline]
+    fn next_before(&mut self, other: Waiting) -> Option<[Waiting; 3]> {
+        let own = Some(self.order[self.at]).filter(|own| *own < other)?;
+        self.at += 1;
+        Some([own, other, LAST])
+    }
+
+    /// The event that waits in the slot at work.
+    #[inline(always)]
+    pub fn event_of(&self, waiting: Waiting) -> Event {
+        waiting.event(self.start)
     }
 
     /// A time before which no event comes; none without events. Where it is not the time of an event, it lies
@@ -298,9 +364,21 @@ impl Calendar {
     fn next_number(&self) -> Option<u64> {
         let ahead = self.occupied.rotate_right((self.number % RING as u64) as u32);
         let near = (ahead != 0).then(|| self.number + u64::from(ahead.trailing_zeros()));
-        // The queue may name a time that has passed, until it is asked what comes then.
-        let far = self.far.none_before().map(|time| self.slots.number_of(time).max(self.number));
+        let far = (self.far_from < u64::MAX).then(|| self.far_from.max(self.number));
         near.into_iter().chain(far).min()
+    }
+
+    /// Takes in what of `far` belongs to the slot at work, which ends at `end`.
+    #[cold]
+    #[inline(never)]
+    fn take_far(&mut self, end: Time) {
+        let inbox = &mut self.ring[self.number as usize % RING];
+        while let Some(Far { event, node }) = self.far.pop_before(end) {
+            inbox.push(Waiting::new(node & self.nodes, event, self.start));
+        }
+        // The queue may name a time that has passed, until it is asked what comes then.
+        let from = self.far.none_before();
+        self.far_from = from.map_or(u64::MAX, |time| self.slots.number_of(time).max(self.number));
     }
 
     /// Goes to the next slot that may hold something and puts its events in order, up to `limit`: what comes
@@ -315,8 +393,8 @@ impl Calendar {
         let end = self.slots.start_of(number + 1);
         (self.number, self.start, self.until) = (number, start, end.min(limit));
         let place = number as usize % RING;
-        while let Some(Far { event, node }) = self.far.pop_before(end) {
-            self.ring[place].push(Waiting::new(node & self.nodes, event, start));
+        if self.far_from <= number {
+            self.take_far(end);
         }
         self.occupied &= !(1 << place);
         let mut inbox = std::mem::take(&mut self.ring[place]);
@@ -334,34 +412,17 @@ impl Calendar {
 
     /// Deals the events of a slot out to their parts, and lets each go as far ahead as it must.
     fn put_in_order(&mut self, inbox: &[Waiting]) {
-        let (count, parts) = (inbox.len(), &self.parts[..]);
-        if self.order.len() < count + AHEAD {
-            self.order.resize(2 * (count + AHEAD), LAST);
+        let count = inbox.len();
+        if self.order.len() <= count + AHEAD {
+            self.order.resize(2 * (count + AHEAD) + 1, LAST);
         }
-        if self.part_of.len() < count {
-            self.part_of.resize(2 * count, 0);
-        }
-        let (order, ends, part_of) =
-            (&mut self.order[..=count], &mut self.ends[..], &mut self.part_of[..count]);
-        if count <= NEAR {
+        let order = &mut self.order[..=count];
+        if count <= self.few {
             order[..count].copy_from_slice(inbox);
         } else {
-            ends.fill(0);
-            for (event, part) in inbox.iter().zip(&mut *part_of) {
-                *part = parts[event.node() as usize].of(*event);
-                ends[*part as usize] += 1;
-            }
-            let mut sum = 0;
-            for end in &mut *ends {
-                let before = sum;
-                sum += *end;
-                *end = before;
-            }
-            for (event, part) in inbox.iter().zip(part_of) {
-                let to = &mut ends[*part as usize];
-                order[*to as usize] = *event;
-                *to += 1;
-            }
+            let part_of = &mut self.part_of;
+            part_of.resize(part_of.len().max(count), 0);
+            deal_out(inbox, &self.parts, &mut self.ends, part_of, order);
         }
         order[count] = LAST;
         sort_nearly_sorted(&mut order[..count]);
@@ -369,27 +430,70 @@ impl Calendar {
     }
 }
 
-/// Events that were dealt out to their parts.
+/// Puts events in order of their parts.
+#[inline(always)]
+fn deal_out(inbox: &[Waiting], parts: &[Part], ends: &mut [u32], part_of: &mut [u32], order: &mut [Waiting]) {
+    ends.fill(0);
+    for (event, part) in inbox.iter().zip(&mut *part_of) {
+        *part = parts[event.node() as usize].of(*event);
+        ends[*part as usize] += 1;
+    }
+    let mut sum = 0;
+    for end in &mut *ends {
+        let before = sum;
+        sum += *end;
+        *end = before;
+    }
+    for (event, part) in inbox.iter().zip(part_of) {
+        let to = &mut ends[*part as usize];
+        order[*to as usize] = *event;
+        *to += 1;
+    }
+}
+
+/// Sorts few events, or those that were dealt out to their parts.
 #[inline(always)]
 fn sort_nearly_sorted(order: &mut [Waiting]) {
-    let mut moves = 0;
-    for at in 1..order.len() {
-        let event = order[at];
-        let mut to = at;
-        while to > 0 && order[to - 1] > event {
-            order[to] = order[to - 1];
-            to -= 1;
-        }
-        if to < at {
-            order[to] = event;
-            moves += at - to;
-            if moves > NEAR * order.len() {
-                // All in one part.
-                return order.sort_unstable();
-            }
+    let (mut moves, mut at) = (0, 0);
+    while let Some(ascending) = order[at..].windows(2).position(|pair| pair[0] > pair[1]) {
+        at += ascending + 1;
+        moves += move_ahead(&mut order[..=at]);
+        if moves > NEAR * order.len() {
+            // All in one part.
+            return order.sort_unstable();
         }
     }
 }
+
+/// Lets the last event go as far ahead as it must; by how many places.
+#[inline(never)]
+fn move_ahead(order: &mut [Waiting]) -> usize {
+    let from = order.len() - 1;
+    let (event, mut to) = (order[from], from);
+    while to > 0 && order[to - 1] > event {
+        order[to] = order[to - 1];
+        to -= 1;
+    }
+    order[to] = event;
+    from - to
+}
+
+/// The events of a slot, in order, taken out of the calendar while nodes work: what is a variable of the loop
+/// need not be looked up again for each event.
+pub struct Slot {
+    order: Vec<Waiting>,
+    left: Range<usize>,
+}
+
+impl Slot {
+    #[inline(always)]
+    pub fn due(&self) -> DueInSlot<'_> {
+        DueInSlot(self.order.get(self.left.start..self.left.end + AHEAD).unwrap_or_default())
+    }
+}
+
+/// Those of them that have not happened, followed by [`AHEAD`] that do not count.
+pub struct DueInSlot<'a>(&'a [Waiting]);
 
 /// Takes what comes at `limit` or later out of the events of a slot that begins at `start`.
 #[cold]

@@ -64,6 +64,12 @@ impl Partition {
     #[inline(never)]
     pub fn may_pass(&mut self, port_id: PortId, id: PacketId) -> bool {
         self.look_at(port_id);
+        self.passes(port_id, id)
+    }
+
+    /// The same where ends of transmissions are events only if something waits.
+    #[inline(always)]
+    pub fn passes(&mut self, port_id: PortId, id: PacketId) -> bool {
         let (port, packet) = (&mut self.ports[port_id as usize], &mut self.packets[id]);
         let passes = port.up && port.is_idle(self.now) && port.queue.lets_through(packet, port.paused);
         if passes {

@@ -76,6 +76,12 @@ impl Table {
         }
     }
 
+    /// The entry represents several ports.
+    #[inline(always)]
+    pub fn is_list(entry: u32) -> bool {
+        entry > EMPTY
+    }
+
     #[inline]
     fn list(&self, at: u32) -> &[u32] {
         let at = at as usize;

@@ -70,16 +70,17 @@ struct Receiver {
     expected: u64,
     /// Length of the flow, once its last packet has come.
     end: Option<u64>,
-}
-
-impl Default for Receiver {
-    fn default() -> Receiver {
-        // The number of packets is known only once the last one has come.
-        Receiver { arrived: Arrived::new(u32::MAX), expected: 0, end: None }
-    }
+    /// Of its acknowledgements.
+    hash: u32,
 }
 
 impl Receiver {
+    /// The receiver of the flow of a packet.
+    fn new(packet: &Packet) -> Receiver {
+        // The number of packets is known only once the last one has come.
+        Receiver { arrived: Arrived::new(u32::MAX), expected: 0, end: None, hash: back(packet) }
+    }
+
     /// Takes in a packet of data; whether it is new.
     fn take(&mut self, packet: &Packet, mtu: u64) -> bool {
         if packet.is_last() {
@@ -109,14 +110,21 @@ impl Pfabric {
     }
 
     /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
+    #[inline(always)]
     fn label_for(&mut self, dst: u32, port: PortId, hash: u32, spray: bool, cx: &HostContext) -> u32 {
         if spray { cx.next_label(dst, port, &mut self.label) } else { hash }
     }
 
     /// Hands all packets that the window allows to the NIC, which keeps those of the most urgent flows.
     fn send_window(&mut self, slot: u32, cx: &mut HostContext) {
-        while let Some(sending) = self.flows[slot as usize].sender.send() {
-            self.hand_over(slot, sending, 0, cx);
+        let sender = &mut self.flows[slot as usize].sender;
+        let end = sender.window_end();
+        let Some(first) = sender.send(end) else { return };
+        let mut next = sender.send(end);
+        self.hand_over(slot, first, 0, next.is_none(), cx);
+        while let Some(sending) = next {
+            self.hand_over(slot, sending, 0, false, cx);
+            next = self.flows[slot as usize].sender.send(end);
         }
     }
 
@@ -125,10 +133,11 @@ impl Pfabric {
         let sender = &self.flows[slot as usize].sender;
         let first_byte = sender.acknowledged();
         let probe = Sending { number: NONE, first_byte, payload: 1, again: true, last: false };
-        self.hand_over(slot, probe, PROBE, cx);
+        self.hand_over(slot, probe, PROBE, true, cx);
     }
 
-    fn hand_over(&mut self, slot: u32, sending: Sending, code: u8, cx: &mut HostContext) {
+    /// `alone`: it is the only packet of this event.
+    fn hand_over(&mut self, slot: u32, sending: Sending, code: u8, alone: bool, cx: &mut HostContext) {
         let flow = &mut self.flows[slot as usize];
         let config = settings_of(cx.settings, flow.spec.transport);
         let last = if sending.last { flag::LAST } else { 0 };
@@ -157,7 +166,7 @@ impl Pfabric {
         let (port, spray) = (cx.queue_for(flow.nic, packet.dst, packet.hash), config.spray);
         let hash = self.label_for(packet.dst, port, packet.hash, spray, cx);
         let id = cx.net.packets.insert(Packet { hash, ..packet });
-        cx.enqueue_control(port, id);
+        if alone { cx.enqueue_alone(port, id) } else { cx.enqueue_control(port, id) }
     }
 
     /// A data packet has come: it is sent back as its acknowledgement.
@@ -166,10 +175,10 @@ impl Pfabric {
         let config = settings_of(cx.settings, packet.profile);
         let (ack_header, spray, mtu) = (config.ack_header, config.spray, u64::from(config.mtu));
         let probe = packet.code() == PROBE;
-        let expected = match self.received.get(&packet.flow) {
+        let (expected, back) = match self.received.get(&packet.flow) {
             Some(&length) => {
                 cx.came_again(&packet);
-                length
+                (length, back(&packet))
             }
             None if probe => {
                 let expected = self.receivers.get(&packet.flow).map_or(0, |receiver| receiver.expected);
@@ -178,11 +187,10 @@ impl Pfabric {
                 } else {
                     cx.refused(&packet)
                 }
-                expected
+                (expected, back(&packet))
             }
             None => self.take_data(&packet, mtu, cx),
         };
-        let back = flow_hash(packet.dst, packet.src, packet.flow);
         let Some(port) = cx.port_to(packet.src, back) else {
             cx.net.discard(id);
             return None;
@@ -197,16 +205,17 @@ impl Pfabric {
         answer.payload = 0;
         answer.flags &= flag::MARKED;
         answer.hash = label;
-        cx.enqueue_control(port, id);
+        cx.enqueue_alone(port, id);
         Some(port)
     }
 
-    /// Takes in data of a flow that is not complete; every byte below what it returns has come.
-    fn take_data(&mut self, packet: &Packet, mtu: u64, cx: &mut HostContext) -> u64 {
-        let receiver = self.receivers.entry(packet.flow).or_default();
+    /// Takes in data of a flow that is not complete: every byte below the first of what it returns has come,
+    /// and the second is the hash of the acknowledgement.
+    fn take_data(&mut self, packet: &Packet, mtu: u64, cx: &mut HostContext) -> (u64, u32) {
+        let receiver = self.receivers.entry(packet.flow).or_insert_with(|| Receiver::new(packet));
         let before = receiver.expected;
         let new = receiver.take(packet, mtu);
-        let (expected, end) = (receiver.expected, receiver.end);
+        let (expected, end, hash) = (receiver.expected, receiver.end, receiver.hash);
         if !new {
             cx.came_again(packet);
         }
@@ -220,7 +229,7 @@ impl Pfabric {
                 cx.ended.push(Ended { flow: packet.flow, host: cx.host, at_receiver: true });
             }
         }
-        expected
+        (expected, hash)
     }
 
     /// An acknowledgement has come back.
@@ -283,6 +292,11 @@ fn urgency(config: &PfabricConfig, flow: &Outgoing) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
+/// The hash of the acknowledgements of a data packet.
+fn back(packet: &Packet) -> u32 {
+    flow_hash(packet.dst, packet.src, packet.flow)
+}
+
 fn settings_of(settings: &Settings, index: impl Into<usize>) -> &PfabricConfig {
     settings.of::<PfabricConfig>(index)
 }
@@ -337,12 +351,12 @@ impl Transport for Pfabric {
     }
 
     /// Nothing: packets go to the NIC's queue as soon as the window allows.
-    #[inline(never)]
+    #[inline(always)]
     fn next_packet(&mut self, _port: PortId, _cx: &mut HostContext) -> Option<PacketId> {
         None
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn next_look(&mut self, _nic: usize, _paused: u8, _free: Time) -> Look {
         Look::NoMore
     }

@@ -128,17 +128,23 @@ impl Sender {
         packets * self.mtu - short
     }
 
-    /// The next packet, if the window allows one.
-    pub fn send(&mut self) -> Option<Sending> {
+    /// Where the last packet that may be sent now must end.
+    pub fn window_end(&self) -> u64 {
         if self.is_probing() {
-            return None;
+            return 0;
         }
+        self.acknowledged() + u64::from(self.cwnd) * self.mtu + self.beyond()
+    }
+
+    /// The next packet, if it ends within the window, which ends at this byte.
+    #[inline]
+    pub fn send(&mut self, window_end: u64) -> Option<Sending> {
         let number = self.arrived.search(self.next)?;
-        let (first_byte, payload) = (self.first_byte(number), self.payload(number));
-        let window = u64::from(self.cwnd) * self.mtu + self.beyond();
-        if first_byte + payload > self.acknowledged() + window {
+        let (first_byte, end) = (self.first_byte(number), self.first_byte(number.saturating_add(1)));
+        if end > window_end {
             return None;
         }
+        let payload = end - first_byte;
         let again = number < self.sent_up_to;
         self.next = number + 1;
         self.sent_up_to = self.sent_up_to.max(self.next);

@@ -50,7 +50,7 @@ fn complete(size: u64, config: &PfabricConfig, mut channel: Channel) {
             assert_eq!(sender.remaining(), 0);
             return;
         }
-        while let Some(sending) = sender.send() {
+        while let Some(sending) = sender.send(sender.window_end()) {
             assert!(u64::from(sending.payload) <= sender.remaining());
             channel.put(InFlight::Data(sending));
         }

@@ -116,6 +116,7 @@ impl Phost {
     }
 
     /// What a packet to `dst` by this port is labelled with: balancers choose its path by it.
+    #[inline(always)]
     fn label_for(&mut self, dst: u32, port: PortId, flow_hash: u32, spray: bool, cx: &HostContext) -> u32 {
         if spray { cx.next_label(dst, port, &mut self.label) } else { flow_hash }
     }
@@ -135,7 +136,7 @@ impl Phost {
             transport: cx.transport,
             ..packet
         });
-        cx.enqueue_control(port, id);
+        cx.enqueue_alone(port, id);
         Some(port)
     }
 }

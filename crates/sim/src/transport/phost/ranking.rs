@@ -55,6 +55,11 @@ impl Lane {
         }
         if self.flows[at - 1].0 == rank { Ok(at - 1) } else { Err(at) }
     }
+
+    #[inline(always)]
+    fn first(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        self.flows.iter().rev().map(|(_, flow)| *flow).find(|flow| fits(*flow))
+    }
 }
 
 /// Flows that can be served, by the numbers that their owner gave them.
@@ -133,12 +138,14 @@ impl Ranking {
     }
 
     /// The flow to serve now, of those that fit.
+    #[inline(always)]
     pub fn first(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
-        let of_lane = |lane: &Lane| lane.flows.iter().rev().map(|(_, flow)| *flow).find(|flow| fits(*flow));
-        if !self.policy.has_tenants() {
-            return of_lane(&self.all);
-        }
-        let found = self.lanes.iter().filter_map(|lane| Some((self.turn(lane), of_lane(lane)?)));
+        if self.policy.has_tenants() { self.first_by_tenant(fits) } else { self.all.first(fits) }
+    }
+
+    #[inline(never)]
+    fn first_by_tenant(&self, fits: impl Fn(u32) -> bool) -> Option<u32> {
+        let found = self.lanes.iter().filter_map(|lane| Some((self.turn(lane), lane.first(&fits)?)));
         found.min().map(|(_, flow)| flow)
     }
 

@@ -190,8 +190,9 @@ impl Phost {
             return None;
         };
         let flow = &mut self.flows[slot as usize];
+        let config = settings.of::<PhostConfig>(flow.profile);
         let pace = self.paces[usize::from(flow.profile)];
-        let of_flow = flow.pace(settings.of::<PhostConfig>(flow.profile), &pace);
+        let of_flow = flow.pace(config, &pace);
         let given = flow.give(now, &of_flow, pace.interval);
         self.clock.ranking.served(flow.group);
         if let Some(until) = flow.left_alone() {
@@ -215,7 +216,7 @@ impl Phost {
             profile: flow.profile,
             ..Packet::default()
         };
-        self.signal(token, settings.of::<PhostConfig>(flow.profile), cx)
+        self.signal(token, config, cx)
     }
 
     /// Sets the pace of the clock by the rate of this host's links, which may have changed.

@@ -21,7 +21,7 @@ pub fn config() -> PfabricConfig {
 }
 
 fn numbers(sender: &mut Sender) -> Vec<u32> {
-    std::iter::from_fn(|| sender.send().map(|sending| sending.number)).collect()
+    std::iter::from_fn(|| sender.send(sender.window_end()).map(|sending| sending.number)).collect()
 }
 
 #[test]
