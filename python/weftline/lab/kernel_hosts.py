@@ -158,8 +158,8 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
     found += not_taken(values)
     if "ack_delay" in transport:
         found.append(
-            "delayed acknowledgements: the kernel's 40 ms to 200 ms and quick ones first; "
-            f"the simulator's {transport['ack_delay']}"
+            "delayed acknowledgements: the kernel's 40 ms to 200 ms, and quick ones by its own rules; the "
+            f"simulator's {transport['ack_delay']}, after {transport.get('quick_acks', 0)} quick ones"
         )
     if not values["switch"]["queue"].get("nic_packets"):
         found.append(

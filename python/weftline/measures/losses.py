@@ -20,7 +20,7 @@ __all__ = ["SHOWN", "counter", "declared", "lost_at_random", "lost_on_dead_links
 
 SHOWN = ("drops", "lost_on_dead_links", "stranded", "lost_at_random")
 """Metrics of lost packets of every kind; a run without any of them lost nothing."""
-SENT_AGAIN = ("retransmitted", "retransmitted_spurious", "timeouts")
+SENT_AGAIN = ("retransmitted", "retransmitted_spurious", "timeouts", "loss_probes")
 """Metrics of what senders did about it; shown with the others whenever they are not zero."""
 
 

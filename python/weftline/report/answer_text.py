@@ -172,6 +172,7 @@ _LOST = {
     "retransmitted": "sent again",
     "retransmitted_spurious": "of them unnecessary",
     "timeouts": "retransmission timeouts",
+    "loss_probes": "tail loss probes",
 }
 
 
