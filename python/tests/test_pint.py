@@ -154,14 +154,14 @@ def test_numbers_of_known_paths_stand_with_the_count_of_unknown_ones(here, capsy
     assert (packets["known"], packets["unknown"]) == (2, 1)
     assert packets["mean"] == packets["median"] == packets["p99"] > 1
     printed = output_of(capsys, *decode)
-    assert "(without the 1 paths that are not known)" in printed.out and printed.err == ""
+    assert "(without the 1 paths that are not known)" in printed.out and "records" not in printed.err
     assert "2 of 3 flows have a known path: 2 confirmed, 0 not confirmed; the others had" in printed.out
 
 
 def test_a_flow_on_several_paths_at_a_time_is_one_flow_and_warned_of(here, capsys):
     (here / "paths.toml").write_text(PATHS)
     plan = pint.Plan.open("paths.toml")
-    routes = [[{"switch-id": hop} for hop in route] for route in ((3, 4, 5), (5, 4, 3), (2, 3, 4))]
+    routes = [[{"switch-id": hop} for hop in route] for route in ((3, 4, 5), (5, 4, 3), (4, 5, 4))]
     lines = ["packet_id,digest,hops,plan_version,flow_id"]
     for packet in range(3000):
         for flow in (1, 2):

@@ -299,9 +299,8 @@ def _late(counts: dict[str, int]) -> list[str]:
     if not counts["late"]:
         return []
     return [
-        f"{counts['late']:,} digests are older than the newest one before them by more than --idle: the clocks "
-        "of sinks differ, or times are wrong. When the newest time steps ahead, flows that were seen may end "
-        "as idle"
+        f"{counts['late']:,} digests are older than the newest one before them by more than --idle: the "
+        "clocks of sinks differ, or times are wrong. Where the newest time steps ahead, flows may end as idle"
     ]
 
 
@@ -622,9 +621,8 @@ def _quantile_tried(found: dict[str, Any]) -> str:
 
     if found["mean_relative_error"] is None:
         return f"quantile {found['quantile']:g} is beyond the largest code: it cannot be measured"
-    more = f", left out {share_text(found['beyond_codes'])} beyond the largest code" * bool(
-        found["beyond_codes"]
-    )
+    beyond = found["beyond_codes"]
+    more = f"; hops where it is beyond the largest code ({share_text(beyond)}) are left out" if beyond else ""
     return (
         f"quantile {found['quantile']:g} off by {share_text(found['mean_relative_error'])} "
         f"(rank {share_text(found['mean_rank_error'])}), "

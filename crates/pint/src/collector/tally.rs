@@ -9,7 +9,7 @@ use crate::plan::Plan;
 use crate::query::FlowKey;
 use crate::recorded::{Flow, Recorded};
 
-/// Maximum number of flows that are told apart.
+/// Maximum number of flows that are distinguished.
 const MAX_FLOWS: usize = 1 << 20;
 
 /// Flows by 64 bits of a hash.
@@ -17,7 +17,7 @@ const MAX_FLOWS: usize = 1 << 20;
 struct Distinct(HashSet<u64>);
 
 impl Distinct {
-    /// Nothing where there are as many as can be told apart.
+    /// Does nothing where the maximum number is reached.
     fn add(&mut self, key: FlowKey, flow: &Flow) {
         if self.0.len() < MAX_FLOWS {
             let mut hasher = DefaultHasher::new();
