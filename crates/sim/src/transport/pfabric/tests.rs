@@ -42,7 +42,7 @@ impl Channel {
 /// A flow from one end of the channel to the other; timeouts come when nothing is on the way, and now and then before.
 fn complete(size: u64, config: &PfabricConfig, mut channel: Channel) {
     let mut sender = Sender::new(size, config);
-    let mut receiver = Receiver::default();
+    let mut receiver = Receiver::new(&Packet::default());
     let mut delivered = 0;
     for _ in 0..10_000_000u64 {
         if sender.is_done() {
