@@ -30,8 +30,8 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::failing::Slowed;
 use super::fabric::Fabric;
+use super::failing::Slowed;
 use super::loads::Loads;
 use super::replay::Wire;
 use crate::packet::hash::flow_hash;
@@ -325,7 +325,8 @@ impl Links<'_> {
         // What a rank sends takes as long as the busiest links between switches, whichever of its messages cross them.
         for Cost { per_byte, per_packet, .. } in squeezed {
             let worst = &mut costs.worst;
-            (worst.per_byte, worst.per_packet) = (worst.per_byte.max(per_byte), worst.per_packet.max(per_packet));
+            (worst.per_byte, worst.per_packet) =
+                (worst.per_byte.max(per_byte), worst.per_packet.max(per_packet));
         }
         costs
     }

@@ -136,7 +136,8 @@ fn a_run_that_outlives_the_clock_is_warned_of_with_what_makes_it_long() {
     ] {
         assert!(warning.contains(part), "{part} in {warning}");
     }
-    assert_eq!(facts::facts(&slow, 1)["warnings"][0], **warning);
+    let warnings = facts::facts(&slow, 1)["warnings"].clone();
+    assert!(warnings.as_array().is_some_and(|all| all.iter().any(|one| one == warning)), "{warnings}");
     assert_eq!(facts::facts(&slow, 1)["estimate"]["end_is_beyond_clock"], true);
     // The end is set, or the link is fast.
     for fits in [
@@ -245,30 +246,4 @@ fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
     assert_eq!(few.tables, 5 * 33 * 250 * 4);
     assert_eq!(many.tables, 500 * 33 * 250 + 2_500_000);
     assert!(few.traces > 0 && many.traces == 0, "{few:?} {many:?}");
-}
-
-#[test]
-fn zz_print() {
-    let Ok(dir) = std::env::var("ZZ_CASES") else { return };
-    let mut all: Vec<_> = std::fs::read_dir(dir).unwrap().map(|of| of.unwrap().path()).collect();
-    all.sort();
-    for path in all {
-        let text = std::fs::read_to_string(&path).unwrap();
-        match Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default()) {
-            Err(error) => println!("ZZ {} error {error}", path.display()),
-            Ok(scenario) => {
-                let start = std::time::Instant::now();
-                let of = scenario.estimate();
-                let of_memory = of.memory;
-                println!(
-                    "ZZ {} {} {} {} {}",
-                    path.file_stem().unwrap().to_str().unwrap(),
-                    of.replay.end.as_ns(),
-                    of.replay.packet_hops,
-                    start.elapsed().as_millis(),
-                    of_memory.peak().0
-                );
-            }
-        }
-    }
 }

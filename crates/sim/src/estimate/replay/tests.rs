@@ -202,7 +202,8 @@ fn slow_links_between_switches_count_once() {
         let end = played_on_leaves(&format!("{gbps}Gbps"), all_to_all).end.as_ns();
         assert!((0.0..10_000.0).contains(&(end - busy(gbps))), "{end} {}", busy(gbps));
         // Twice the work, and hosts that are slower but not the bottleneck.
-        let twice = played_on_leaves(&format!("{gbps}Gbps"), &format!("{all_to_all}repeat = 2\n")).end.as_ns();
+        let twice =
+            played_on_leaves(&format!("{gbps}Gbps"), &format!("{all_to_all}repeat = 2\n")).end.as_ns();
         assert!((twice / end - 2.0).abs() < 0.01, "{twice} {end}");
     }
     // What stays at a leaf does not meet these links, however slow they are.
@@ -243,7 +244,8 @@ fn packets_of_a_training_job_cross_the_links_of_their_own_paths() {
 #[test]
 fn channels_of_a_tree_share_the_links_of_its_ranks() {
     let end = |rest: &str| {
-        let tree = "kind = \"collective\"\noperation = \"broadcast\"\nalgorithm = \"tree\"\nbytes = \"4MB\"\n";
+        let tree =
+            "kind = \"collective\"\noperation = \"broadcast\"\nalgorithm = \"tree\"\nbytes = \"4MB\"\n";
         played(&format!("{tree}{rest}\n[transport]\ncontroller = {{ kind = \"none\" }}")).end.as_ns()
     };
     // Down three levels of a tree of eight: two children of the root and of the next rank, one of the last.

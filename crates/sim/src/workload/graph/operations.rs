@@ -66,7 +66,8 @@ impl JobGraph {
                 false => {
                     let count = u64::from(of.law.messages());
                     let share = u128::from(count) * u128::from(limit) / u128::from(apart.max(1));
-                    let looked_at = if together { (share as u64).max(MIN_LOOKED_AT).min(count) } else { count };
+                    let looked_at =
+                        if together { (share as u64).max(MIN_LOOKED_AT).min(count) } else { count };
                     self.transfers(of, looked_at, &mut each);
                 }
             }
