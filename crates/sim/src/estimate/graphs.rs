@@ -582,7 +582,7 @@ impl<'p> Play<'p> {
         if limits.between_switches {
             sent = sent.max(pass(self.paths.entry((src, dst)).or_default(), limits.path));
             for place in switches {
-                // Slower by as much as those of a host would be.
+                // The same time for each byte at the rate of these links.
                 let per_byte = limits.shared * links.fabric.host_rate(src) / links.fabric.rate(place);
                 sent = sent.max(pass(self.fabric.entry(place).or_default(), per_byte));
             }
