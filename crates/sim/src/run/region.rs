@@ -106,6 +106,7 @@ impl Region {
     }
 
     /// One event after the other, through all nodes.
+    #[inline(never)]
     fn work_in_order(&mut self, max: u32) {
         for _ in 0..max {
             let Some(event) = self.net.next_event(self.limit) else { return };
@@ -155,7 +156,8 @@ impl Region {
         }
     }
 
-    /// The same where nodes have few events in one.
+    /// The same where nodes have few events in one. On its own, or the loops share their registers.
+    #[inline(never)]
     fn work_by_node(&mut self, max: u32) {
         let enough = self.net.events_handled() + u64::from(max);
         while self.net.events_handled() < enough
