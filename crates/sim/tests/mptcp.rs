@@ -428,12 +428,14 @@ fn subflows_leave_by_all_nics_of_a_host() {
 #[test]
 fn a_nic_that_is_slower_than_the_windows_sends_the_stream_in_order() {
     // One path, so what arrives out of order left so. Flows follow each other over the connection while those before them wait.
+    // A tail loss probe may send a new segment out of turn.
     let text = r#"
 [topology]
 kind = "star"
 hosts = 4
 [transport]
 kind = "mptcp"
+loss_probe = false
 [[workload]]
 kind = "collective"
 hosts = "0-3"

@@ -63,7 +63,7 @@ fn a_delayed_acknowledgement_comes_after_its_delay_and_the_last_segment_has_none
     assert_eq!(fct(&two, 2_000), all_at_once(1) + 400_000 + way + 100_048);
     // Ten segments are five acknowledgements.
     assert_eq!(fct(&[two[0], two[2]], 10_000), all_at_once(10));
-    // The first segments of a connection are acknowledged one by one.
+    // The first segments of a connection are acknowledged at once.
     assert_eq!(fct(&two[..2], 2_000), all_at_once(1) + way + 100_048);
 }
 

@@ -168,7 +168,7 @@ def disturbed(folder, monkeypatch, kinds, draw):
     few.whole = engine_completion
     monkeypatch.setattr(_native, "completion", few)
     growing = [1.0, 2.0, 9.0, 30.0] if "steady" in kinds else [5.0] * 4
-    monkeypatch.setattr(steady, "under_way", lambda run: growing)
+    monkeypatch.setattr(steady, "under_way", lambda run, warmup="": growing)
     result = weftline.load(folder)
     for cell in result.cells:
         seeds = list(cell.runs)

@@ -311,8 +311,8 @@ def _too_long(found: dict[str, Any], maximal: int) -> list[str]:
         return []
     flows = refused["flows_left_out"]
     whole = found["flows"] + flows
-    at_least = "at least " if found["flows_are_minimum"] else ""
-    left_out = f": {at_least}{flows:,} of {whole:,} flows are left out" if flows else ""
+    lower_bound = "at least " if found["flows_are_minimum"] else ""
+    left_out = f": {lower_bound}{flows:,} of {whole:,} flows are left out" if flows else ""
     return [
         f"{refused['digests']:,} digests are refused, as they passed up to {refused['most_hops']} hops and "
         f"the plan has hops.maximal = {maximal}{left_out}; switches need a plan with a larger maximal"
@@ -376,9 +376,9 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
 
     counts = found["counts"]
     flows, records = found["flows"], found["records"]
-    at_least = "at least " if found["flows_are_minimum"] else ""
+    lower_bound = "at least " if found["flows_are_minimum"] else ""
     print(
-        f"{found['rows']:,} digests, {_refused(counts):,} refused, {at_least}{flows:,} flows"
+        f"{found['rows']:,} digests, {_refused(counts):,} refused, {lower_bound}{flows:,} flows"
         + (f" with {records:,} records: one ends where the path changes" if records != flows else "")
     )
     for key, text in (

@@ -436,7 +436,7 @@ def step_sentence(answer: dict[str, Any]) -> str:
 def notes_of(answer: dict[str, Any], *, group: str | None = None, asked: int | None = None) -> list[str]:
     """Return which flows have no account although they may be among the slowest.
 
-    `group`: that of the flows, if one was named; `asked`: how many flows were asked for.
+    `group`: that of the flows, if one is named; `asked`: the number in `--slowest`.
     """
     of = f" of group {group}" if group else ""
     notes = [left_text(answer)] if answer["left_out"] else []

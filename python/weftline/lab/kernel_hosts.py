@@ -28,7 +28,7 @@ TAKEN = (
     *("ack_delay", "rto_granularity", "join", "scheduler"),
 )
 """Of [transport]: what hosts of the kernel follow."""
-OF_KERNEL = {"rto_syn": "1s", "opportunistic": False, "penalise": False}
+OF_KERNEL = {"rto_syn": "1s", "syn_retries": 6, "opportunistic": False, "penalise": False}
 """Of [transport]: what the kernel has, where the simulator's default is not that."""
 OF_CONTROLLERS = {"dctcp": ("kind", "g", "initial_alpha")}
 """Of controllers: what those that a run registers follow."""

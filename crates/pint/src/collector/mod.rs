@@ -191,8 +191,8 @@ impl<D: Paths> Collector<D> {
             Refusal::Width { .. } | Refusal::Impossible { .. } => self.counts.impossible += 1,
         })?;
         self.now_ns = self.now_ns.max(row.time_ns);
-        let behind_ns = self.now_ns - row.time_ns;
-        self.counts.late += u64::from(self.limits.idle_ns.is_some_and(|idle| behind_ns > idle));
+        let age_ns = self.now_ns - row.time_ns;
+        self.counts.late += u64::from(self.limits.idle_ns.is_some_and(|idle| age_ns > idle));
         if row.looped {
             self.counts.loops += 1;
             let kind = EventKind::Loop { packet: row.packet, sink: row.sink };

@@ -44,7 +44,7 @@ pub fn warning(scenario: &Scenario) -> Option<String> {
     for transport in &scenario.transports {
         let Some((key, host)) = transport.facts().needs_host else { continue };
         if let Some(node) = hosts.get(host as usize).filter(|node| cut.contains(node)) {
-            let text = format!(" No flow of {} goes on without {} ({key}).", transport.name(), name(*node));
+            let text = format!(" All flows of {} need {} ({key}).", transport.name(), name(*node));
             if !needed.contains(&text) {
                 needed.push(text);
             }

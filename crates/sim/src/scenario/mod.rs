@@ -374,8 +374,8 @@ fn auto_stall(
         let arrive = data * control * data.min(control).powi(2);
         (1e-6f64.ln() / (-arrive).ln_1p()).ceil().clamp(10.0, 10_000.0) as u64
     });
-    let doubled = |(first, most): (Time, Time)| {
-        let timeout = |doublings: u64| most.0.min(first.0.saturating_mul(1 << doublings.min(40)));
+    let doubled = |(first, longest): (Time, Time)| {
+        let timeout = |doublings: u64| longest.0.min(first.0.saturating_mul(1 << doublings.min(40)));
         Time((0..rounds).map(timeout).fold(0, u64::saturating_add))
     };
     let backed_off = facts().filter_map(|facts| facts.backoff).map(doubled).max();

@@ -73,7 +73,7 @@ impl Cost {
         self.delay.saturating_add(self.delay).saturating_add(self.sending)
     }
 
-    /// With whatever comes before and behind them, the other path makes no maximum larger.
+    /// Whatever precedes and follows both, the other path makes no maximum larger.
     fn covers(self, other: Cost) -> bool {
         self.hops >= other.hops && self.base_rtt() >= other.base_rtt() && self.bottleneck >= other.bottleneck
     }
@@ -321,9 +321,9 @@ impl<'t> Search<'t> {
 
     /// Divides targets by the ports that lead to them; those without a path are left out.
     fn divide(&mut self, column: usize, node: NodeId, mut targets: u64) {
-        let (routes, most) = (self.routes, if self.first_only { 1 } else { usize::MAX });
+        let (routes, limit) = (self.routes, if self.first_only { 1 } else { usize::MAX });
         let chunk = self.chunks.entry(routes.chunk(node, column));
-        let chunk = chunk.or_insert_with(|| ports_of(routes, node, column, most));
+        let chunk = chunk.or_insert_with(|| ports_of(routes, node, column, limit));
         self.parts.clear();
         while targets != 0 {
             let (ports, alike) = chunk[targets.trailing_zeros() as usize];
@@ -367,12 +367,12 @@ fn paths_are_alike(topology: &Topology, routes: &Routes) -> bool {
     kinds.all(|kind| Some(kind) == first)
 }
 
-/// The ports to each target of a column, at most so many.
-fn ports_of(routes: &Routes, node: NodeId, column: usize, most: usize) -> Chunk<'_> {
+/// The ports to each target of a column, at most `limit` of them.
+fn ports_of(routes: &Routes, node: NodeId, column: usize, limit: usize) -> Chunk<'_> {
     let mut chunk: Chunk = Box::new([(&[], 0); TARGETS as usize]);
     let ports: [&[u32]; TARGETS as usize] = std::array::from_fn(|place| {
         let ports = routes.ports_to(node, column as u32 * TARGETS + place as u32);
-        &ports[..ports.len().min(most)]
+        &ports[..ports.len().min(limit)]
     });
     for place in 0..ports.len() {
         if chunk[place].1 == 0 {

@@ -181,7 +181,7 @@ pub fn derived_times(law: &WindowConfig, base_rtt: Time) -> Vec<(&'static str, O
 }
 
 /// Warns of a law whose constant is that of its authors and far from what `auto` stands for with this base
-/// RTT, and of one whose largest window of packets of so many bytes is less than what the paths hold.
+/// RTT, and of one whose largest window is less than what the paths hold.
 pub fn warnings_of_law(law: &WindowConfig, packet: u32, (base_rtt, held): (Time, u64)) -> Vec<String> {
     let far = law.published(base_rtt).filter(|(_, of, auto)| is_far(of.0, auto.0));
     let far = far.map(|(key, published, auto)| {
@@ -199,7 +199,7 @@ pub fn warnings_of_law(law: &WindowConfig, packet: u32, (base_rtt, held): (Time,
     far.into_iter().chain(short).collect()
 }
 
-/// Buffers that hold less than the paths of a connection of so many subflows do. Unacknowledged bytes lie in
+/// Buffers that hold less than the paths of a connection do. Unacknowledged bytes lie in
 /// the send buffer, and bytes behind a hole in the receive buffer, until the longest path has brought what is
 /// missing. Over that path a connection sends no faster than the smaller buffer a round trip, whatever its
 /// window; queues make the round trip longer than it is here.
@@ -426,7 +426,7 @@ pub struct Facts<'a> {
     pub answers: f64,
     /// What receivers ask for by the rates of their own links, if they do.
     pub asks: Option<Asks>,
-    /// The host without which none of its flows goes on, with the key that names it.
+    /// The host that all of its flows need, with the key that names it.
     pub needs_host: Option<(&'static str, u32)>,
     /// Memory of an open connection: its two ends, their entries in tables, and the memory of its window.
     pub connection_bytes: u64,

@@ -192,7 +192,8 @@ fn failures_that_move_flows_and_buffers_that_drop_are_warned_of_under_go_back_n(
             );
         }
     }
-    assert_eq!(found("", TRANSPORTS[0]), Vec::<String>::new());
+    let rdma = "kind = \"rdma\"\ncontroller = { kind = \"hpcc\", min_rate = \"auto\" }";
+    assert_eq!(found("", rdma), Vec::<String>::new());
     // The published pauses of flowlets are long enough.
     for balancer in ["letflow", "conga", "clove"] {
         let kept = found(&format!("[switch.balancer]\nkind = \"{balancer}\""), TRANSPORTS[0]);

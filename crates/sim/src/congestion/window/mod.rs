@@ -319,7 +319,7 @@ pub trait WindowParameters: Sized {
     fn published(&self, _base_rtt: Time) -> Option<(&'static str, Time, Time)> {
         None
     }
-    /// The key and the number of packets that its window never exceeds, if a parameter says so.
+    /// The key and the largest window in packets, if a parameter limits it.
     fn max_packets(&self) -> Option<(&'static str, f64)> {
         None
     }
@@ -390,7 +390,7 @@ impl WindowConfig {
     pub fn published(&self, base_rtt: Time) -> Option<(&'static str, Time, Time)> {
         each_kind!(self, law => law.published(base_rtt))
     }
-    /// The key and the number of packets that its window never exceeds, if a parameter says so.
+    /// The key and the largest window in packets, if a parameter limits it.
     pub fn max_packets(&self) -> Option<(&'static str, f64)> {
         each_kind!(self, law => law.max_packets())
     }

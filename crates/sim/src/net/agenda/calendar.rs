@@ -24,7 +24,7 @@ const RING: usize = 128;
 const SHORTEST: u64 = 1 << 7;
 const LONGEST: u64 = 1 << 24;
 /// Parts of time that a slot is dealt out into, as a power of two: without nodes, and at nodes with many
-/// events. So many of those with few share a part.
+/// events; and how many nodes with few events share a part.
 const PARTS: u32 = 6;
 const PARTS_OF_BUSY: u32 = 3;
 const QUIET_IN_PART: usize = 4;
@@ -56,7 +56,7 @@ pub struct Calendar {
     nodes: u32,
     /// By part: where its events end.
     ends: Vec<u32>,
-    /// So many events of a slot are not dealt out: to look through all parts would take longer than to sort.
+    /// Up to this number, the events of a slot are not dealt out: to look through all parts would take longer than to sort.
     few: usize,
     /// By node; where they do not count, of all.
     parts: Vec<Part>,

@@ -60,7 +60,7 @@ pub struct AckConfig {
     pub first_at_once: bool,
     /// At the latest so long after one.
     pub delay: Time,
-    /// Segments that are acknowledged one by one: at the start of a connection, after one that came twice,
+    /// Segments that are acknowledged at once: at the start of a connection, after one that came twice,
     /// and where nothing came for longer than `idle`; 0: none.
     pub quick: u32,
     pub idle: Time,

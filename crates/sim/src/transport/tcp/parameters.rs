@@ -263,7 +263,7 @@ pub fn read(
         (ack.stamp_clock, ack.first_at_once) = (rtt.clock, true);
     }
     let rto = timeouts(p, profile, syn_timeout(cx, wire.mss));
-    // Linux compares with its own timeout, of which a receiver knows no more here.
+    // Linux compares with its own timeout, which a receiver does not know here.
     ack.idle = rto.min;
     let ecn = echo(p, &controller);
     let pacing = match p.choice("pacing", "controller", PACINGS, "whether packets are paced") {
@@ -396,7 +396,7 @@ fn acknowledgements(
     if delay > Time::from_ms(10_000) {
         p.complain("ack_delay", format!("expected at most 10s, found {delay}"));
     }
-    let help = "with ack_every above 1: number of segments that are acknowledged one by one, at the start of a \
+    let help = "with ack_every above 1: number of segments that are acknowledged at once, at the start of a \
                 connection, after a pause longer than rto_min, and after a segment that arrived twice (Linux: \
                 TCP_MAX_QUICKACKS, 16; ns3-3.35: 0); 0: none";
     let default = if cx.rules.like == "none" { profile.pick(16, 0) } else { 0 };

@@ -85,7 +85,7 @@ pub struct Receiver {
     /// Acknowledgements that are still sent at once.
     quick: u32,
     /// When a segment came in order last.
-    heard: Time,
+    last_data: Time,
     /// What has come twice since the last acknowledgement.
     duplicate: Block,
     /// Of the segment to be echoed.
@@ -111,7 +111,7 @@ impl Receiver {
             ends: Vec::new(),
             unanswered: 0,
             quick: 0,
-            heard: Time::ZERO,
+            last_data: Time::ZERO,
             duplicate: (0, 0),
             echo: Time::ZERO,
             wait: 0,
@@ -202,10 +202,10 @@ impl Receiver {
             self.quick = config.quick;
             return Reply::Now;
         }
-        if self.expected == 0 || now.saturating_sub(self.heard) > config.idle {
+        if self.expected == 0 || now.saturating_sub(self.last_data) > config.idle {
             self.quick = config.quick;
         }
-        self.heard = now;
+        self.last_data = now;
         self.expected = end;
         let filled = !self.beyond.is_empty();
         if filled {
