@@ -612,7 +612,7 @@ def test_python_gives_the_warnings_of_the_command_line(tmp_path, capsys):
     assert opened.warnings == printed
     with pytest.warns(WeftlineWarning, match="threads"):
         compared = weftline.compare(found.out)
-    assert number in repr(compared) and printed[0] in compared._repr_html_()
+    assert number in repr(compared) and printed[-1] in compared._repr_html_()
 
 
 def test_a_run_that_stalled_warns_in_python_too(engine):

@@ -365,8 +365,8 @@ fn auto_stall(
     failures: &Failures,
     network: Option<&Network>,
 ) -> Time {
-    let facts = || transports.iter().map(TransportConfig::facts);
-    let longest = facts().map(|facts| facts.longest_timeout).max().unwrap_or(Time::ZERO);
+    let longest =
+        transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);
     let rounds = failures.loss.zip(network).map_or(10, |(loss, network)| {
         // Two packets and their answers (a request and its grant, data and their acknowledgement) arrive over the longest path.
         let over = |kind| loss.arrives(kind, f64::from(network.diameter()));
@@ -374,15 +374,8 @@ fn auto_stall(
         let arrive = data * control * data.min(control).powi(2);
         (1e-6f64.ln() / (-arrive).ln_1p()).ceil().clamp(10.0, 10_000.0) as u64
     });
-    let doubled = |(first, longest): (Time, Time)| {
-        let timeout = |doublings: u64| longest.0.min(first.0.saturating_mul(1 << doublings.min(40)));
-        Time((0..rounds).map(timeout).fold(0, u64::saturating_add))
-    };
-    let backed_off = facts().filter_map(|facts| facts.backoff).map(doubled).max();
-    let backed_off = backed_off.filter(|_| failures.loss.is_some()).unwrap_or(Time::ZERO);
     let processed = Time(host.packet_time.0.saturating_mul(1000));
-    let timeouts = Time(longest.0.saturating_mul(rounds)).max(backed_off);
-    Time::from_ms(100).max(timeouts).saturating_add(processed)
+    Time::from_ms(100).max(Time(longest.0.saturating_mul(rounds))).saturating_add(processed)
 }
 
 /// The sections of the resolved scenario in the order in which people write them.

@@ -91,8 +91,8 @@ pub trait TransportParameters: Sized {
     /// The figures that `weftline check` prints; none is printed as null.
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)>;
 
-    /// What a data packet carries of its flow, in numbers that a retransmission has too: of bytes, or of packets. By default the
-    /// bytes from [`Packet::seq`] on.
+    /// What a data packet carries of its flow, in numbers that a retransmission has too: of bytes, or of
+    /// packets. By default the bytes from [`Packet::seq`] on.
     fn carried(packet: &Packet) -> Range<u64> {
         packet.seq..packet.seq + u64::from(packet.payload.max(1))
     }
@@ -121,7 +121,8 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// The first byte of its flow that a packet carries. Where packets are numbered, all before it count as full.
+    /// The first byte of its flow that a packet carries. Where packets are numbered, all before it count as
+    /// full.
     #[inline]
     pub fn first_byte(&self, packet: &Packet) -> u64 {
         (self.carried)(packet).start.saturating_mul(self.bytes)
@@ -259,7 +260,8 @@ pub const COUNTED: &str = "every packet with a choice of paths gets a new label,
                            false: a flow keeps its path";
 
 impl RunContext<'_> {
-    /// The rates at which flows can leave hosts, each once, the lowest first: of a link, or of all links of a host.
+    /// The rates at which flows can leave hosts, each once, the lowest first: of a link, or of all links of a
+    /// host.
     pub fn host_rates(&self) -> Vec<Rate> {
         self.nic_policy.host_rates(self.topology)
     }
@@ -410,8 +412,6 @@ pub struct Facts<'a> {
     pub delay_controller: Option<&'a str>,
     /// Maximum time between two retransmissions of the same packet.
     pub longest_timeout: Time,
-    /// Timeouts in a row double from the first of these to the second.
-    pub backoff: Option<(Time, Time)>,
     /// Time for which a timer remains after its flow has ended.
     pub timer_left: Time,
     /// A packet that is lost has those sent after it sent again.
@@ -433,8 +433,8 @@ pub struct Facts<'a> {
     /// Of them, those of its place in the list of its host.
     pub connection_place: u64,
     /// Why a flow on a connection of its own ([`FlowSpec::path_of`](crate::workload::FlowSpec)) may do other
-    /// than what an equal one did at another time, or leave something at its hosts: the key below `transport`,
-    /// and what its value does. None: it does the same, and leaves nothing.
+    /// than what an equal one did at another time, or leave something at its hosts: the key below
+    /// `transport`, and what its value does. None: it does the same, and leaves nothing.
     pub differs: Option<(&'static str, &'static str)>,
     /// CPU time of a packet-hop in ns, if all data fits the caches.
     pub ns_per_hop: f64,
@@ -459,7 +459,6 @@ impl Default for Facts<'_> {
             queue_at_marks: None,
             delay_controller: None,
             longest_timeout: Time::ZERO,
-            backoff: None,
             timer_left: Time::ZERO,
             goes_back: false,
             openings: None,
@@ -475,7 +474,8 @@ impl Default for Facts<'_> {
     }
 }
 
-/// A receiver asks for packets at the rate of its own link, whatever links before it carry, and again for those that were lost.
+/// A receiver asks for packets at the rate of its own link, whatever links before it carry, and again for
+/// those that were lost.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Asks {
     /// Share of its link's rate.

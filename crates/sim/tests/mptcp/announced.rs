@@ -5,8 +5,9 @@ use crate::common::*;
 use weftline_sim::config::{LinkLoss, Sampled};
 use weftline_sim::units::Time;
 
-/// Ways of 4 ms: the other end knows both keys after three of them, what it announces comes after four, and a join takes
-/// four more until it is confirmed: 8 ways, and two more for each further address, which waits for the echo of the one before.
+/// Ways of 4 ms: the other end knows both keys after three of them, what it announces comes after four, and a
+/// join takes four more until it is confirmed: 8 ways, and two more for each further address, which waits for
+/// the echo of the one before.
 #[test]
 fn subflows_to_announced_addresses_open_a_round_trip_apart() {
     let mut config =

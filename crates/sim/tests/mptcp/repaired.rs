@@ -5,8 +5,8 @@ use crate::common::run_in;
 use weftline_sim::config::{Change, Failure};
 use weftline_sim::units::Time;
 
-/// Goodput of a connection between two hosts with two NICs, in Mb/s, before these changes and at the end: they are at these tenths of
-/// a second, and known after `detection`.
+/// Goodput of a connection between two hosts with two NICs, in Mb/s, before these changes and at the end:
+/// they are at these tenths of a second, and known after `detection`.
 fn through_changes(sets: &[(&str, &str)], changes: &[(u64, Change)], detection: Time, end: u64) -> [f64; 2] {
     let mut config = two_nics(sets, Time::from_ms(1));
     let at = |&(tenths, change): &(u64, Change)| Failure { at: Time::from_ms(100 * tenths), change };
@@ -46,7 +46,8 @@ fn a_connection_that_began_during_an_outage_uses_both_paths_after_it() {
     use Change::{LinkDown, LinkUp};
     for (down, up) in [(LinkDown(0), LinkUp(0)), (LinkDown(2), LinkUp(2)), (LinkDown(1), LinkUp(1))] {
         for subflows in ["2", "4"] {
-            // The first packet leaves at 0, before or after the link fails: routes know it before the second subflow joins.
+            // The first packet leaves at 0, before or after the link fails: routes know it before the second
+            // subflow joins.
             let changes = [(0, down), (80, up)];
             let sets = [("transport.subflows", subflows), ("transport.rto_syn", "\"100ms\"")];
             let [_, after] = through_changes(&sets, &changes, Time::ZERO, 16);

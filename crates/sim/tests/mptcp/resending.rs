@@ -3,8 +3,9 @@
 use crate::common::*;
 use weftline_sim::units::Time;
 
-/// This number of bytes between two hosts with two NICs each, on a path of 4 ms there and back and one with this delay of its
-/// last link: the time, the bytes that left on a second subflow too, and the packets that were sent again.
+/// This number of bytes between two hosts with two NICs each, on a path of 4 ms there and back and one with
+/// this delay of its last link: the time, the bytes that left on a second subflow too, and the packets that
+/// were sent again.
 fn two_paths(size: &str, rate: &str, delay: &str, sets: &[(&str, &str)]) -> (Time, f64, u64) {
     let text = format!(
         r#"

@@ -1,11 +1,12 @@
 //! Ports that have a buffer of their own, under a discipline that knows the time.
 //!
-//! What all such disciplines share is here: the limit in packets or bytes, the NIC's queue behind the discipline, pauses
-//! (class 0), which pass by everything, and the account of what was dropped and marked. A discipline ([`Discipline`]) only
-//! decides which packet waits where, which leaves next and which is dropped, at arrival or when it is about to leave.
+//! What all such disciplines share is here: the limit in packets or bytes, the NIC's queue behind the
+//! discipline, pauses (class 0), which pass by everything, and the account of what was dropped and marked. A
+//! discipline ([`Discipline`]) only decides which packet waits where, which leaves next and which is dropped,
+//! at arrival or when it is about to leave.
 //!
-//! A managed port takes nothing from the switch's shared buffer and calls for no pauses. While the peer pauses any class,
-//! all data wait.
+//! A managed port takes nothing from the switch's shared buffer and calls for no pauses. While the peer
+//! pauses any class, all data wait.
 
 mod waiting;
 
@@ -137,7 +138,8 @@ pub struct PortFacts<'a> {
     pub name: &'a dyn Fn() -> String,
 }
 
-/// Times of the waiting time that a discipline aims at, in base RTTs, above which it is one for other networks.
+/// Times of the waiting time that a discipline aims at, in base RTTs, above which it is one for other
+/// networks.
 const FAR: u64 = 50;
 
 impl PortFacts<'_> {
@@ -163,12 +165,13 @@ pub struct PortPlace<'a> {
     pub node: &'a str,
     pub local: u16,
     pub rate: Rate,
-    /// A NIC that was full asks its discipline for more in an event of its own, behind others of that time (ns-3.35).
+    /// A NIC that was full asks its discipline for more in an event of its own, behind others of that time
+    /// (ns-3.35).
     pub asks_later: bool,
     /// The end of every transmission is an event (compat modes).
     pub departs: bool,
-    /// Where what was inserted first goes first (compat modes): the shortest delay of a link by which packets for this port may come.
-    /// Else 0.
+    /// Where what was inserted first goes first (compat modes): the shortest delay of a link by which packets
+    /// for this port may come. Else 0.
     pub under_way: Time,
 }
 
@@ -189,10 +192,12 @@ impl PortPlace<'_> {
 pub trait Discipline {
     /// Takes in a packet, or drops it, or others for it.
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext);
-    /// The next packet to leave; packets dropped meanwhile are reported to `cx`. None only if no packet waits.
+    /// The next packet to leave; packets dropped meanwhile are reported to `cx`. None only if no packet
+    /// waits.
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued>;
-    /// Nothing waits, and a packet of this size, as the discipline counts, has come and leaves at once: whether all is now as if it
-    /// had been taken in and had left. A discipline that must see every packet refuses.
+    /// Nothing waits, and a packet of this size, as the discipline counts, has come and leaves at once:
+    /// whether all is now as if it had been taken in and had left. A discipline that must see every packet
+    /// refuses.
     fn lets_through(&mut self, _packet: &Packet, _size: u32) -> bool {
         false
     }
@@ -204,10 +209,12 @@ pub trait Discipline {
     fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
 
-/// Why a packet was dropped: a group with one counter. Every cause has all ports with a buffer of their own in its table.
+/// Why a packet was dropped: a group with one counter. Every cause has all ports with a buffer of their own
+/// in its table.
 pub type Cause = &'static CounterGroup;
 
-/// Declares a cause: its key, its title, a sentence on it, and one on its series, which is called `drops_` and the key.
+/// Declares a cause: its key, its title, a sentence on it, and one on its series, which is called `drops_`
+/// and the key.
 macro_rules! cause {
     ($name:ident, $key:literal, $title:literal, $text:literal, $series:literal) => {
         #[doc = $text]
@@ -305,7 +312,8 @@ impl QueueContext<'_> {
         header
     }
 
-    /// Turns a trimmed packet that is in no list round to its source, unless it returns already; whether it did.
+    /// Turns a trimmed packet that is in no list round to its source, unless it returns already; whether it
+    /// did.
     pub fn turn_round(&mut self, packet: Queued) -> bool {
         let place = &mut self.packets[packet.packet];
         if place.trimming != trimming::ALLOWED | trimming::TRIMMED {
@@ -362,12 +370,14 @@ impl QueueCounters {
         self.class_bytes[usize::from(packet.class) % CLASSES] -= wire;
     }
 
-    /// The first of the packets that the discipline has dropped, linked by their `next`: the caller must free and count them.
+    /// The first of the packets that the discipline has dropped, linked by their `next`: the caller must free
+    /// and count them.
     pub fn take_dropped(&mut self) -> PacketId {
         std::mem::replace(&mut self.dropped, NONE)
     }
 
-    /// The first of the packets that turn round, linked by their `next`: the caller sends them back over their ports of ingress.
+    /// The first of the packets that turn round, linked by their `next`: the caller sends them back over
+    /// their ports of ingress.
     #[inline]
     pub fn take_returned(&mut self) -> PacketId {
         std::mem::replace(&mut self.returned, NONE)
@@ -394,15 +404,16 @@ impl QueueCounters {
         std::mem::take(&mut self.marks)
     }
 
-    /// Whether the NIC has to be woken, in an event at this time, to [ask](QueueDiscipline::ask) for more; said once.
+    /// Whether the NIC has to be woken, in an event at this time, to [ask](QueueDiscipline::ask) for more;
+    /// said once.
     #[inline]
     pub fn take_wake(&mut self) -> bool {
         std::mem::take(&mut self.to_wake)
     }
 }
 
-/// Packets linked by their `next`. Each is looked at only when the one behind it is asked for, so that the caller may refuse it
-/// before.
+/// Packets linked by their `next`. Each is looked at only when the one behind it is asked for, so that the
+/// caller may refuse it before.
 fn linked(first: PacketId, packets: &PacketSlab) -> impl Iterator<Item = PacketId> {
     let mut before = None;
     std::iter::from_fn(move || {
@@ -412,7 +423,8 @@ fn linked(first: PacketId, packets: &PacketSlab) -> impl Iterator<Item = PacketI
     })
 }
 
-/// A managed port's queue. What ports ask most lies at the same place whatever the discipline, so that one branch decides.
+/// A managed port's queue. What ports ask most lies at the same place whatever the discipline, so that one
+/// branch decides.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub struct Managed<D> {
@@ -563,8 +575,8 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
         Some(&mut self.account)
     }
 
-    /// A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are empty. If what has come
-    /// meanwhile has filled it, it does not ask.
+    /// A NIC that was full asks for more, whether or not anything waits: disciplines notice that they are
+    /// empty. If what has come meanwhile has filled it, it does not ask.
     fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
         if self.nic.len() < self.nic_packets {
             let more = self.leave_discipline(packets, now);

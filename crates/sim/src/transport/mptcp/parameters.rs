@@ -242,7 +242,6 @@ impl TransportParameters for MptcpConfig {
             one_nic: Some("every subflow has its own NIC, so that flows use all of them"),
             subflows: Some(self.subflows),
             longest_timeout: of_subflow.longest_timeout.max(self.rejoin),
-            backoff: of_subflow.backoff,
             // A join takes four packets (RFC 8684 §3.2); short flows, of which they are a large part, end before the fourth.
             control_packets: [of_subflow.control_packets[0], 3 * u32::from(self.subflows.saturating_sub(1))],
             connection_bytes: u64::from(self.subflows) * of_subflow.connection_bytes,

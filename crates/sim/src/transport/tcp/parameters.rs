@@ -163,7 +163,6 @@ impl TransportParameters for TcpConfig {
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: self.rto.longest_first(),
             openings: Some(self.syn_retries + 1),
-            backoff: Some((self.rto.min, self.rto.max)),
             spreads_flows: self.plb.is_some(),
             control_packets: [if self.fin { 6 } else { 3 }, 0],
             ns_per_hop: WINDOW_NS_PER_HOP,

@@ -59,7 +59,8 @@ impl Player {
 }
 
 /// The text about a graph that has not ended: the first of the operations that wait; and if it is stalled, a
-/// cycle of ranks, if there is one. Ranks whose messages are under way, or that compute, wait for each other too.
+/// cycle of ranks, if there is one. Ranks whose messages are under way, or that compute, wait for each other
+/// too.
 pub fn text(waits: &[Wait], stalled: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(cycle) = stalled.then(|| cycle(waits)).flatten() {
