@@ -83,7 +83,7 @@ impl JobGraph {
             if self.stays_inside(of.instance, from, to) || messages == 0 {
                 continue;
             }
-            let (messages, times) = (u64::from(messages), f64::from(of.times));
+            let (messages, times) = (messages, f64::from(of.times));
             let (size, longer) = (bytes / messages, bytes % messages);
             for (bytes, messages) in [(size, messages - longer), (size + 1, longer)] {
                 each(of.class, Sent { from, to, bytes, messages: messages as f64 * times });
