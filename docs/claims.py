@@ -47,8 +47,8 @@ seeds, an interval that reaches over what decides, unfinished flows. *–*: ther
 without a published number. *Not tried* rows say why.
 
 **Rules of today.** Since most of these results were stored, a verdict also needs a steady state of its runs,
-and a percentile twenty flows beyond it in every run (a p99 2,000): rows on shorter runs may become *open* when
-their experiments are run again. Those of hpcc-testbed, hpcc-asymmetry, hpcc-incast, pint-fig11 and
+and a percentile twenty flows beyond it in every run (a p99 2,000): rows on shorter runs may become *open*
+when their experiments are run again. Those of hpcc-testbed, hpcc-asymmetry, hpcc-incast, pint-fig11 and
 conweave-fct are by these rules. Results over TCP and MPTCP of the profile rfc (cebinae-prototype, -cost and
 -cca, conga-*, drill-fct, hula-*, mphula-*, pint-isp, pint-overhead, together-*) are from before receivers had
 quick acknowledgements and MPTCP its present rule of sending again.
