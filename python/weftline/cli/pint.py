@@ -328,7 +328,7 @@ def _several_paths(found: dict[str, Any]) -> list[str]:
         f"{changed:,} of {records:,} records of {flows:,} flows ended because digests contradicted them: "
         "packets of a flow take several paths at a time, so that it has no single path, or the topology is "
         "not that of the digests. A path that is not confirmed may be one that no packet took, and the "
-        "digests until a path was known are those of the records that were lucky (docs/pint/paths.md)"
+        "digests until a path was known are those of the records that found one (docs/pint/paths.md)"
     ]
 
 

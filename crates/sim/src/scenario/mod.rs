@@ -358,7 +358,8 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
 }
 
 /// Long enough that no retransmission is pending: ten timeouts at their longest backoff, and at least 100 ms; and that hosts have
-/// processed a thousand packets. Where links lose packets at random, one flow of a million would be given up.
+/// processed a thousand packets. Where links lose packets at random, one flow of a million would be given up; that TCP's
+/// timeouts double is not counted.
 fn auto_stall(
     transports: &[TransportConfig],
     host: &HostConfig,

@@ -1,5 +1,6 @@
 //! What one subflow sends for another where the shared window or the send buffer is full.
 
+use super::UNEQUAL;
 use crate::common::*;
 use weftline_sim::units::Time;
 
@@ -7,31 +8,16 @@ use weftline_sim::units::Time;
 /// this delay of its last link: the time, the bytes that left on a second subflow too, and the packets that
 /// were sent again.
 fn two_paths(size: &str, rate: &str, delay: &str, sets: &[(&str, &str)]) -> (Time, f64, u64) {
-    let text = format!(
-        r#"
-[topology]
-kind = "hpn"
-segments = 1
-nodes_per_segment = 2
-gpus = 1
-planes = 2
-spines = 1
-host_link = {{ rate = "{rate}", delay = "1ms" }}
-[[topology.override]]
-between = ["host1", "tor0"]
-rate = "{rate}"
-delay = "{delay}"
-[transport]
-kind = "mptcp"
-ack_every = 1
-[[workload]]
-kind = "flows"
-flows = [{{ src = 0, dst = 1, size = "{size}" }}]
-[measure]
-subflows = true
-"#
-    );
-    let scenario = load(&text, sets).unwrap_or_else(|error| panic!("{error}"));
+    let link = format!("{{ rate = \"{rate}\", delay = \"1ms\" }}");
+    let last = format!("[{{ between = [\"host1\", \"tor0\"], rate = \"{rate}\", delay = \"{delay}\" }}]");
+    let flows = format!("[{{ src = 0, dst = 1, size = \"{size}\" }}]");
+    let own = [
+        ("topology.host_link", link.as_str()),
+        ("topology.override", &last),
+        ("workload.0.flows", &flows),
+        ("transport.ack_every", "1"),
+    ];
+    let scenario = load(UNEQUAL, &[&own, sets].concat()).unwrap_or_else(|error| panic!("{error}"));
     let (kept, _) = run(scenario.config().expect("a configuration"));
     let again = kept.samples.iter().rfind(|s| s.metric == "reinjected_bytes").expect("a row").value;
     (completion_times(&kept)[0], again, kept.flows[0].packets_retransmitted)

@@ -8,6 +8,7 @@
 //! A managed port takes nothing from the switch's shared buffer and calls for no pauses. While the peer
 //! pauses any class, all data wait.
 
+mod port;
 mod waiting;
 
 use super::five_tuple::FiveTuples;
@@ -18,6 +19,8 @@ use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab, flag, trimmi
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
+
+pub use port::{PortFacts, PortPlace};
 pub use waiting::{List, Queued, Waiting, flow_key};
 
 /// What a port may hold.
@@ -128,64 +131,6 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
     fn start(&self, place: &PortPlace) -> Box<Managed<P::State>> {
         Box::new(Managed::new(self, place))
     }
-}
-
-/// What a discipline may know of a port that it is asked to judge before a run.
-pub struct PortFacts<'a> {
-    pub rate: Rate,
-    /// The longest base RTT of the network.
-    pub base_rtt: &'a dyn Fn() -> Time,
-    pub name: &'a dyn Fn() -> String,
-}
-
-/// Times of the waiting time that a discipline aims at, in base RTTs, above which it is one for other
-/// networks.
-const FAR: u64 = 50;
-
-impl PortFacts<'_> {
-    /// The warning of a waiting time to aim at that is many times the network's round trip.
-    pub fn aims_too_long(&self, target: Time) -> Option<String> {
-        let base_rtt = (self.base_rtt)();
-        (base_rtt > Time::ZERO && target.0 / FAR > base_rtt.0).then(|| {
-            format!(
-                "switch.queue.target: {target} at {} is for the Internet, and the longest base RTT is {base_rtt}: queues grow to many \
-                 times what the links need before anything is done. Set target, and the other times of the queue in proportion, to \
-                 some round trips or less",
-                (self.name)()
-            )
-        })
-    }
-}
-
-/// Where a port is: what disciplines derive their random streams and rates from.
-#[derive(Debug, Clone, Copy)]
-pub struct PortPlace<'a> {
-    pub seed: u64,
-    /// Of its node, and its number there.
-    pub node: &'a str,
-    pub local: u16,
-    pub rate: Rate,
-    /// A NIC that was full asks its discipline for more in an event of its own, behind others of that time
-    /// (ns-3.35).
-    pub asks_later: bool,
-    /// The end of every transmission is an event (compat modes).
-    pub departs: bool,
-    /// Where what was inserted first goes first (compat modes): the shortest delay of a link by which packets
-    /// for this port may come. Else 0.
-    pub under_way: Time,
-}
-
-#[cfg(test)]
-impl PortPlace<'_> {
-    pub const TEST: PortPlace<'static> = PortPlace {
-        seed: 1,
-        node: "s0",
-        local: 0,
-        rate: Rate(100_000_000),
-        asks_later: false,
-        departs: false,
-        under_way: Time::ZERO,
-    };
 }
 
 /// Decides about the packets of a managed port.
