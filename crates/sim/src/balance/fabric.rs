@@ -14,6 +14,8 @@ pub struct Fabric {
     pub node_of: Vec<u32>,
     /// By node and port, where it leads, and the link; empty for nodes outside the plane.
     pub links: Vec<Vec<(u32, LinkSpec)>>,
+    /// Whether all links between switches have one rate and one delay.
+    pub alike: bool,
 }
 
 /// Where a port leads.

@@ -63,7 +63,14 @@ fn within(config: &Config, map: &Map, plane_of: &[u32], plane: u32) -> Fabric {
         }
         false => Vec::new(),
     };
-    Fabric { links: nodes.map(links).collect(), host_on, tor_of, node_of }
+    let links: Vec<Vec<(u32, LinkSpec)>> = nodes.map(links).collect();
+    let is_host = |node: u32| config.topology.nodes[node as usize].kind == NodeKind::Host;
+    let switches = links.iter().enumerate().filter(|&(node, _)| !is_host(node as u32));
+    let between = switches.flat_map(|(_, links)| links.iter().filter(|&&(to, _)| !is_host(to)));
+    let mut between = between.map(|&(_, link)| link);
+    let first = between.next();
+    let alike = between.all(|link| Some(link) == first);
+    Fabric { links, host_on, tor_of, node_of, alike }
 }
 
 /// Of one switch: its number among those with hosts, and where its ports lead.

@@ -8,6 +8,8 @@ use crate::packet::Packet;
 use crate::topology::NextHops;
 use crate::units::{Rate, Time};
 
+use rustc_hash::FxHashMap;
+
 /// What an answer may take beyond the propagation delays in the authors' simulator, whose links have 100 Gb/s
 /// and whose packets have 1048 B.
 const REPLY_EXTRA: Time = Time::from_us(4);
@@ -28,6 +30,13 @@ impl Slower {
         let time = |rate: Rate, packet: u64| rate.transmission_time(2 * packet + u64::from(REPLY_BYTES));
         time(rate, self.packet).saturating_sub(time(AUTHORS_RATE, AUTHORS_PACKET))
     }
+}
+
+/// A way to a host ends at its ToR.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    last: Option<u32>,
+    host: u32,
 }
 
 /// A flow at its first ToR.
@@ -68,7 +77,6 @@ impl ConWeave {
         if renews {
             flow.stable = false;
             (flow.epoch, flow.phase) = ((flow.epoch + 1) % EPOCHS, false);
-            flow.deadline = now + self.allowed(packet.dst, ports);
             (flag, phase) = (Flag::Init, false);
             self.counts.requests += 1;
         } else if flow.deadline < now {
@@ -83,6 +91,9 @@ impl ConWeave {
             flow.path = free.unwrap_or(stays);
             // A TAIL still takes the old path.
             path = if flag == Flag::Tail { old } else { flow.path };
+        }
+        if renews {
+            flow.deadline = now + self.allowed(path, packet.dst, ports);
         }
         self.outgoing.insert(key, flow);
         let time = if phase { flow.tail } else { stamp };
@@ -106,24 +117,76 @@ impl ConWeave {
         (drawn[0], drawn.into_iter().find(free))
     }
 
-    /// What an answer of the ToR of a host may take: there and back over links alone, and the extra time.
-    pub(super) fn allowed(&mut self, host: u32, ports: &impl Ports) -> Time {
+    /// What an answer of the ToR of a host may take: there by this path and back by any, over links alone, and
+    /// the extra time.
+    pub(super) fn allowed(&mut self, path: u16, host: u32, ports: &impl Ports) -> Time {
         let tor = self.fabric.tor_of[host as usize];
-        let (fabric, own, slower) = (&self.fabric, self.node, self.slower);
-        *self.allowed.entry(tor).or_insert_with(|| {
-            let (mut node, mut time) = (own, self.config.reply_extra.unwrap_or(REPLY_EXTRA));
-            while Some(&node) != fabric.node_of.get(tor as usize) {
-                let port = match ports.hops(node, host) {
-                    NextHops::One(port) => port,
-                    NextHops::Many(ports) => ports[0],
-                    NextHops::None => break,
-                };
-                let Some(&(next, link)) = fabric.links[node as usize].get(port as usize) else { break };
-                (node, time) =
-                    (next, time + link.delay + link.delay + slower.map_or(Time::ZERO, |by| by.on(link.rate)));
-            }
-            time
-        })
+        if let Some(&known) = self.allowed.get(&(tor, path)) {
+            return known;
+        }
+        let way = Way { last: self.fabric.node_of.get(tor as usize).copied(), host };
+        let there = self.along(self.node, &[path & 255, path >> 8], way, ports);
+        // An answer is hashed, so it may take the longest way of all.
+        let longest = match self.fabric.alike {
+            true => there,
+            false => self.longest(self.node, way, ports, &mut FxHashMap::default()),
+        };
+        let both = there.zip(longest).map(|(there, longest)| Time((there + longest).0 / 2));
+        let allowed = self.config.reply_extra.unwrap_or(REPLY_EXTRA) + both.unwrap_or(Time::ZERO);
+        // A network that is cut may be whole again.
+        if both.is_some() {
+            self.allowed.insert((tor, path), allowed);
+        }
+        allowed
+    }
+
+    /// There and back over the links of a path, whose first ports at switches with a choice are given.
+    fn along(&self, from: u32, chosen: &[u16], way: Way, ports: &impl Ports) -> Option<Time> {
+        let (mut node, mut time, mut chosen) = (from, Time::ZERO, chosen.iter());
+        while Some(node) != way.last {
+            let wish = chosen.next().map(|&port| u32::from(port));
+            let port = match ports.hops(node, way.host) {
+                NextHops::One(port) => port,
+                NextHops::Many(ports) => wish.filter(|port| ports.contains(port)).unwrap_or(ports[0]),
+                NextHops::None => return None,
+            };
+            let (next, link) = self.link(node, port)?;
+            (node, time) = (next, time + link);
+        }
+        Some(time)
+    }
+
+    /// There and back over the links of the longest of all shortest paths. `known` has the rest of the way by switch.
+    fn longest(
+        &self,
+        node: u32,
+        way: Way,
+        ports: &impl Ports,
+        known: &mut FxHashMap<u32, Option<Time>>,
+    ) -> Option<Time> {
+        if Some(node) == way.last {
+            return Some(Time::ZERO);
+        }
+        if let Some(&rest) = known.get(&node) {
+            return rest;
+        }
+        let mut by = |port: u32| {
+            let (next, link) = self.link(node, port)?;
+            Some(link + self.longest(next, way, ports, known)?)
+        };
+        let rest = match ports.hops(node, way.host) {
+            NextHops::One(port) => by(port),
+            NextHops::Many(ports) => ports.iter().filter_map(|&port| by(port)).max(),
+            NextHops::None => None,
+        };
+        known.insert(node, rest);
+        rest
+    }
+
+    /// Where a port leads, and the time there and back.
+    fn link(&self, node: u32, port: u32) -> Option<(u32, Time)> {
+        let &(next, link) = self.fabric.links[node as usize].get(port as usize)?;
+        Some((next, link.delay + link.delay + self.slower.map_or(Time::ZERO, |by| by.on(link.rate))))
     }
 
     pub(super) fn learn(&mut self, probe: &Packet, now: Time) {

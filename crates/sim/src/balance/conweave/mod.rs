@@ -239,8 +239,8 @@ pub struct ConWeave {
     incoming: FxHashMap<Key, Incoming>,
     /// By ToR and path, until when it is avoided.
     busy: FxHashMap<(u32, u16), Time>,
-    /// By ToR, what its answers may take.
-    allowed: FxHashMap<u32, Time>,
+    /// By ToR and path, what its answers may take.
+    allowed: FxHashMap<(u32, u16), Time>,
     /// How much longer packets take than on the authors' links, where that counts.
     slower: Option<Slower>,
     /// By when flows are looked after.

@@ -11,6 +11,21 @@ fn tor(own: u32) -> ConWeave {
 
 /// The same over links of this rate, with other facts of its place.
 fn tor_on(own: u32, rate: Rate, with: impl Fn(Place) -> Place) -> ConWeave {
+    let one = LinkSpec { rate, delay: Time::from_us(1) };
+    tor_in(own, over(one, one), with)
+}
+
+/// Nodes 0 and 1, the ToRs, over the spines 9 and 10 with these links.
+fn over(first: LinkSpec, second: LinkSpec) -> Fabric {
+    let mut links = vec![Vec::new(); 11];
+    (links[0], links[1]) =
+        (vec![(7, first), (9, first), (10, second)], vec![(8, first), (9, first), (10, second)]);
+    (links[9], links[10]) = (vec![(0, first), (1, first)], vec![(0, second), (1, second)]);
+    let alike = first == second;
+    Fabric { tor_of: vec![0, 1], host_on: vec![0, 1], node_of: vec![0, 1], links, alike }
+}
+
+fn tor_in(own: u32, fabric: Fabric, with: impl Fn(Place) -> Place) -> ConWeave {
     let us = Time::from_us;
     let config = ConWeaveParameters {
         reply_extra: None,
@@ -20,12 +35,6 @@ fn tor_on(own: u32, rate: Rate, with: impl Fn(Place) -> Place) -> ConWeave {
         inactive: us(300),
         ageing: us(2000),
     };
-    // Nodes 0 and 1 are the ToRs, and 9 and 10 the spines.
-    let one = LinkSpec { rate, delay: us(1) };
-    let mut links = vec![Vec::new(); 11];
-    (links[0], links[1]) = (vec![(7, one), (9, one), (10, one)], vec![(8, one), (9, one), (10, one)]);
-    (links[9], links[10]) = (vec![(0, one), (1, one)], vec![(0, one), (1, one)]);
-    let fabric = Fabric { tor_of: vec![0, 1], host_on: vec![0, 1], node_of: vec![0, 1], links };
     let neighbour = |side| Neighbour { node: 9, port: 0, side };
     let neighbours = [Side::Host, Side::Up, Side::Up].map(neighbour);
     let fabric = Arc::new(fabric);
@@ -104,7 +113,7 @@ fn a_late_answer_moves_the_flow_after_a_tail() {
 fn extra_ns(rate: Rate, largest_packet: u64, released: bool) -> u64 {
     let ports = Still { hops: vec![1], ..Still::default() };
     let mut first = tor_on(0, rate, |place| Place { largest_packet, released, ..place });
-    (first.allowed(1, &ports) - Time::from_us(8)).ns()
+    (first.allowed(1, 1, &ports) - Time::from_us(8)).ns()
 }
 
 #[test]
@@ -117,6 +126,20 @@ fn the_deadline_of_an_answer_allows_for_slower_links_and_larger_packets_than_the
     assert_eq!(extra_ns(gbps(1), 1048, false), 34_214);
     // Their simulator has the same time on all links.
     assert_eq!(extra_ns(gbps(1), 8960, true), 0);
+}
+
+#[test]
+fn an_answer_may_take_the_time_there_by_its_path_and_back_by_the_longest() {
+    let link = |us| LinkSpec { rate: Rate::from_gbps(100), delay: Time::from_us(us) };
+    let ports = Still { hops: vec![1, 2], ..Still::default() };
+    for (first, second, expected) in [(1, 20, [46, 84]), (20, 1, [84, 46])] {
+        let mut tor = tor_in(0, over(link(first), link(second)), |place| place);
+        assert_eq!([1, 2].map(|path| tor.allowed(path, 1, &ports)), expected.map(Time::from_us));
+    }
+    // While the network is cut nothing is remembered.
+    let mut tor = tor_in(0, over(link(1), link(20)), |place| place);
+    assert_eq!(tor.allowed(1, 1, &Still::default()), Time::from_us(4));
+    assert_eq!(tor.allowed(1, 1, &ports), Time::from_us(46));
 }
 
 #[test]
