@@ -203,7 +203,8 @@ impl LoadBalancer for Clove {
             host.receives(peer, packet, word, at.now);
         }
     }
-    /// Headers on every link of the paths that they were sent by.
+    /// Headers on every link of the paths that packets were sent on, however far they came: switches that only
+    /// hash are not told of departures.
     fn count(&mut self, _now: Time, counters: &mut CounterSet) {
         if let Clove::Host(host) = self {
             host.flowlets.count(counters);

@@ -48,7 +48,8 @@ pub static HEADERS: CounterGroup = CounterGroup {
         "balancer_header_bytes",
         "bytes",
         "bytes of balancers' headers",
-        "Bytes of load balancers' headers in packets, summed over every link that the packets crossed.",
+        "Bytes of load balancers' headers in packets, summed over the links that the packets crossed; where hosts add the \
+         header, over the links of the path that each packet was sent on, however far it came.",
     )],
     ..CounterGroup::NONE
 };
