@@ -1,5 +1,5 @@
 //! What a run itself says against its results: much was sent again, or lost and not sent again, the tail is
-//! that of timeouts, flows did not end, marks never came.
+//! that of timeouts, flows did not end, marks never came, failures lay after its end.
 //!
 //! Each is one sentence among the warnings of summary.json. It names its cause as far as the counters tell
 //! it, and no further.
@@ -47,6 +47,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
         };
         found.push(format!("{what}: {}", outcome.waiting.join("; ")));
     }
+    found.extend(after_the_end(outcome, names));
     found.extend(never_marked(outcome, &all, &names.marked));
     found.extend(paused(outcome, names));
     found.extend(dropped_despite_pauses(outcome, names));
@@ -224,6 +225,20 @@ fn tail(times: &Times) -> Option<String> {
 
 fn milliseconds(ns: f64) -> String {
     if ns < 1e6 { format!("{:.1} us", ns / 1e3) } else { format!("{:.3} ms", ns / 1e6) }
+}
+
+/// That changes of links and switches did not happen, because the run ended before them.
+fn after_the_end(outcome: &Outcome, names: &Names) -> Option<String> {
+    let after: Vec<_> = names.failures.iter().filter(|(at, _)| *at > outcome.end).collect();
+    let (at, first) = after.first()?;
+    let (is, lie) = if after.len() == 1 { ("", "lies") } else { ("the first one is ", "lie") };
+    Some(format!(
+        "failures: {} of {} changes of links and switches {lie} after the end of the run at {} and did not happen ({is}{first} at {})",
+        after.len(),
+        names.failures.len(),
+        milliseconds(outcome.end.as_ns()),
+        milliseconds(at.as_ns()),
+    ))
 }
 
 /// That controllers which react to marks received none, though there was congestion.

@@ -25,7 +25,7 @@ pub struct Names {
     pub marked: Vec<String>,
     /// PFC is on, and no port has a buffer of its own, which drops instead of pausing.
     pub lossless: bool,
-    /// What failed and when, in the order of time, such as `leaf0 - spine1 down`.
+    /// What was to fail and when, in the order of time, such as `leaf0 - spine1 down`.
     pub failures: Vec<(Time, String)>,
     /// Slowdowns below 1 are raised to 1, as the definition of the ideal time has it.
     pub raises_slowdowns: bool,

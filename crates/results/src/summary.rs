@@ -21,7 +21,7 @@
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
 //! drop_causes, cebinae, ... { "s0.p3": {..} }               the tables by port that queue disciplines declare; absent without
 //! capture  { packets, bytes, stopped_ns }                   of capture.pcapng; stopped_ns: when it was full, else null
-//! failures [ {at_ns, change} ]                              changes of links and switches; those drawn, by name
+//! failures [ {at_ns, change} ]                              changes of links and switches up to the end; those drawn, by name
 //! memo     { steps_simulated, steps_repeated, why_not }     with run.memo; why a step was not taken for another, the last time
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```
@@ -126,7 +126,8 @@ pub(crate) fn of(
     }
     if !names.failures.is_empty() {
         let change = |(at, what): &(Time, String)| json!({ "at_ns": at.as_ns(), "change": what });
-        summary.insert("failures".into(), names.failures.iter().map(change).collect());
+        let happened = names.failures.iter().filter(|(at, _)| *at <= outcome.end);
+        summary.insert("failures".into(), happened.map(change).collect());
     }
     // Percentiles sort all flows.
     if let Some(peak) = cost.peak_memory_bytes {

@@ -10,7 +10,7 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.figures import export, load_figures, notebook, time_figures
+from weftline.figures import export, load_figures, marks, notebook, time_figures
 from weftline.measures.lines import Line, Mean, lines_of
 from weftline.measures.over_seeds import cumulative, queue_cdf
 from weftline.report import answer_text, run_page, why_page
@@ -183,6 +183,16 @@ def test_heat_maps_side_by_side_have_one_scale():
     # The failure after the last sample is not drawn.
     assert failures[0][0]["mark"]["type"] == "rule" and len(failures[0][0]["data"]["values"]) == 1
     assert "1 port never had one." in drawn[0].caption and "seed" not in drawn[0].caption
+
+
+def test_what_a_run_planned_and_did_not_reach_is_no_failure_of_it():
+    class Recorded:
+        def __init__(self, summary):
+            self.scenario = {"failures": {"event": [{"at": "1ms", "switch": "s0"}]}}
+            self.summary = summary
+
+    assert [one.text for one in marks.failure_events(Recorded({}))] == ["s0 down"]
+    assert marks.failure_events(Recorded({"failures": []})) == []
 
 
 def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():

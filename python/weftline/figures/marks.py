@@ -150,7 +150,7 @@ def failure_events(run: Run) -> list[Failure]:
     What is drawn at random is known only of runs that ended.
     """
     happened = run.summary.get("failures")
-    found = [_happened(one) for one in happened] if happened else _planned(run.scenario)
+    found = _planned(run.scenario) if happened is None else [_happened(one) for one in happened]
     return sorted(found, key=lambda one: one.at_ns)
 
 

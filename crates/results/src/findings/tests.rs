@@ -101,6 +101,24 @@ fn timeouts_determine_the_tail_if_a_majority_of_the_slowest_flows_had_one() {
 }
 
 #[test]
+fn changes_after_the_end_of_the_run_are_counted_and_the_first_of_them_is_named() {
+    let mut outcome = Outcome::nothing(weftline_sim::measure::Ending::Done);
+    let changes = [(1, "spine0 down"), (5, "spine0 up"), (100, "leaf0 - spine1 at 10Gbps")];
+    let failures = changes.map(|(ms, what)| (Time::from_ms(ms), what.to_string())).to_vec();
+    let names = Names { failures, ..Names::default() };
+    outcome.end = Time::from_ms(100);
+    assert_eq!(after_the_end(&outcome, &names), None, "the last one is at the end");
+    outcome.end = Time::from_ms(4);
+    assert_eq!(
+        after_the_end(&outcome, &names).unwrap(),
+        "failures: 2 of 3 changes of links and switches lie after the end of the run at 4.000 ms and did not happen (the first one \
+         is spine0 up at 5.000 ms)"
+    );
+    outcome.end = Time::from_ms(50);
+    assert!(after_the_end(&outcome, &names).unwrap().ends_with("happen (leaf0 - spine1 at 10Gbps at 100.000 ms)"));
+}
+
+#[test]
 fn marks_that_never_came_are_missed_where_there_was_congestion() {
     let mut outcome = Outcome::nothing(weftline_sim::measure::Ending::Done);
     let all = losses(0);

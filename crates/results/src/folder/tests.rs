@@ -281,6 +281,26 @@ fn the_summary_says_how_the_work_was_spread_and_what_came_up_later() {
 }
 
 #[test]
+fn the_summary_lists_the_changes_that_happened_and_an_empty_list_where_none_did() {
+    let listed = |changes: &[(u64, &str)]| {
+        let dir = Scratch::new();
+        let failures = changes.iter().map(|&(us, what)| (Time::from_us(us), what.to_string())).collect();
+        let mut folder =
+            RunFolder::create(&dir.join("r"), false, about(), Names { failures, ..names() }).unwrap();
+        folder.flows(&[flow(0, 1000, Some(15))]).unwrap();
+        let summary = folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+        let warned = summary["warnings"].to_string().contains("did not happen");
+        (summary.get("failures").cloned(), warned)
+    };
+    let down = json!({ "at_ns": 1e6, "change": "leaf0 down" });
+    // The run ends at 1 ms.
+    assert_eq!(listed(&[]), (None, false));
+    assert_eq!(listed(&[(1000, "leaf0 down")]), (Some(json!([down])), false));
+    assert_eq!(listed(&[(1000, "leaf0 down"), (1001, "leaf0 up")]), (Some(json!([down])), true));
+    assert_eq!(listed(&[(5000, "leaf0 down")]), (Some(json!([])), true));
+}
+
+#[test]
 fn an_interrupted_run_leaves_readable_files_that_say_so() {
     let dir = Scratch::new();
     let mut folder = RunFolder::create(&dir.join("r"), false, about(), names()).unwrap();
