@@ -339,8 +339,8 @@ def engine(monkeypatch, tmp_path):
 
     monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
     # The stand-in has no table of flows, so it has no series over time, and no ends of flows.
-    monkeypatch.setattr(steady, "under_way", lambda run: None)
-    monkeypatch.setattr(steady, "long_bytes", lambda run: (0, 0))
+    monkeypatch.setattr(steady, "under_way", lambda run, of, warmup="": None)
+    monkeypatch.setattr(steady, "long_bytes", lambda run, of: (0, 0))
     monkeypatch.setattr(flow_rows, "pooled", lambda runs, flows, column: {})
     monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))

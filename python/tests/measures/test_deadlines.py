@@ -63,6 +63,6 @@ def test_the_verdict_is_open_where_open_deadlines_could_change_it(swept, monkeyp
     assert row["unfinished"] == left and "deadlines not decided" in row["reasons"]
     assert not swept.separation("deadlines_met", whole, cut, paired=False).order
     # A bound that all open ones together cannot reach is decided, where nothing else is against it.
-    monkeypatch.setattr(swept, "remark", lambda cell: "")
+    monkeypatch.setattr(swept, "remark", lambda cell, name: "")
     swept.report = type(swept.report)(**{**vars(swept.report), "answer": "deadlines_met > 1%"})
     assert swept.verdict(cut) == "yes"

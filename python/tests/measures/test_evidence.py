@@ -15,9 +15,10 @@ import weftline
 from weftline import _native
 from weftline.cli import sweep as cli_sweep
 from weftline.cli.main import main
-from weftline.measures import comparison, evidence, separations, stats, steady
+from weftline.measures import comparison, evidence, ideals, separations, stats, steady
 from weftline.measures.evidence import KINDS, Reason, Verdict, judged, leader, reasons_text, separated
 from weftline.measures.lines import Line, Mean
+from weftline.measures.metrics import Flows
 from weftline.report import answer_text, sweep_page
 from weftline.reproduce import claims
 from weftline.sweeps import tables
@@ -168,7 +169,7 @@ def disturbed(folder, monkeypatch, kinds, draw):
     few.whole = engine_completion
     monkeypatch.setattr(_native, "completion", few)
     growing = [1.0, 2.0, 9.0, 30.0] if "steady" in kinds else [5.0] * 4
-    monkeypatch.setattr(steady, "under_way", lambda run, warmup="": growing)
+    monkeypatch.setattr(steady, "under_way", lambda run, of, warmup="": growing)
     result = weftline.load(folder)
     for cell in result.cells:
         seeds = list(cell.runs)
@@ -413,3 +414,33 @@ def test_the_sentence_on_a_ranking_names_who_is_not_separated_from_whom():
         "within chance (the 95 % interval of the difference holds zero); it is lower than mine 18.9 (each "
         "paired 95 % interval leaves out zero)."
     )
+
+
+@pytest.mark.parametrize(("slower", "sign_is_of_ideals"), [(1.02, True), (0.98, False)])
+def test_a_lower_slowdown_that_longer_ideal_times_decide_is_not_ranked(
+    monkeypatch, slower, sign_is_of_ideals
+):
+    """All flows of one size; ideal times 4 % longer with telemetry, and completion times by 2 %."""
+
+    class Simulated:
+        def __init__(self, seed, ideal, factor):
+            self.scenario, self.summary = {"seed": seed}, {}
+            times = [factor * (30 + seed + n) for n in range(50)]
+            self.table = {"fct_ns": times, "ideal_fct_ns": [ideal] * 50, "size_bytes": [20_000] * 50}
+            self.table["slowdown"] = [time / ideal for time in times]
+            self.mean = sum(self.table["slowdown"]) / 50
+
+    monkeypatch.setattr(ideals, "_ids", lambda run: list(range(50)))
+    monkeypatch.setattr(ideals, "of_flows", lambda run, flows: run.table["ideal_fct_ns"][0])
+    monkeypatch.setattr(ideals.flow_rows, "read", lambda run: run.table)
+    monkeypatch.setattr(ideals.flow_rows, "chosen", lambda run, flows: list(range(50)))
+    runs = [Simulated(seed, 10.4, slower) for seed in range(1, 6)]
+    others = [Simulated(seed, 10.0, 1.0) for seed in range(1, 6)]
+    values, base = ({run.scenario["seed"]: run.mean for run in one} for one in (runs, others))
+    for ours, theirs, sides in ((runs, others, (values, base)), (others, runs, (base, values))):
+        found = stats.difference(*sides)
+        assert found.estimate.is_apart_from_zero
+        reasons = evidence.ideals_decide("slowdown_mean", ours, theirs, *sides, chosen=lambda run: Flows())
+        assert [reason.kind for reason in reasons] == ["ideals differ"] * sign_is_of_ideals
+        assert separated(found, reasons).order == (0 if sign_is_of_ideals else -1 if ours is runs else 1)
+        assert not evidence.ideals_decide("fct_mean", ours, theirs, *sides, chosen=lambda run: Flows())

@@ -179,4 +179,4 @@ def test_a_comparison_counts_the_flows_under_way_once_a_run(store, monkeypatch):
     steady._under_way.cache_clear()
     folders = [run.out for run in weftline.load(store).runs]
     str(weftline.compare(*folders))
-    assert counted.count(("start_ns", "finish_ns")) == len(folders)
+    assert counted.count(("start_ns", "finish_ns", "group")) == len(folders)

@@ -110,8 +110,7 @@ class Comparison:
         base = self.base_of(line)
         if base is None:
             return None
-        subject = separations.of_metric(name)
-        return separations.difference(line, base, subject.values, bin_width=subject.bin_width)
+        return separations.of_metric(name).difference(line, base)
 
     def separation(self, name: str, line: Line | str) -> Separation:
         """Return whether a line is lower or higher than its base in a metric, or not separated and why."""

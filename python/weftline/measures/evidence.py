@@ -19,8 +19,9 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
                  runs' own
     steady       flows under way were still growing, or (of a bound) the empty beginning counts
     flows differ two schemes did not carry the same flows under the same seeds
-    ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate, or these
-                 are of two definitions (measure.ideal)
+    ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate: far
+                 apart, or enough to decide the sign of the difference; or these are of two definitions
+                 (measure.ideal)
     measures differ
                  the runs did not measure alike what the metric is computed from (see `measured_alike`)
     samples      too few samples of queues for the percentile: fewer than twenty lie beyond it in some run
@@ -50,6 +51,7 @@ from weftline.measures import (
     deadlines,
     decoded,
     flow_rows,
+    ideals,
     measured_alike,
     readings,
     recovery,
@@ -333,8 +335,15 @@ def against(
     if needed(name):
         counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted) or (short_runs(name, counted) if len(runs) > 1 else [])
-    remark = steady.remark(runs, warmup=None) if remark is None else remark
+    if remark is None:
+        remark = steady.remark(runs, warmup=None, group=group_looked_at(name, flows.group))
     return found + ([Reason("steady", remark)] if remark else [])
+
+
+def group_looked_at(name: str, group: str | None) -> str | None:
+    """Return the group whose flows a metric is of, None if of all; `group`: that of the flows that count."""
+    base, own = split(name)
+    return own or (group if base in METRICS and "group" in METRICS[base].chosen_by else None)
 
 
 def of_endings(runs: Sequence[Run], asked: int = 0) -> list[Reason]:
@@ -580,7 +589,7 @@ def ideals_differ(
     Such are hosts that send a flow by one of their links and by all of them, and networks of other rates: the
     lower slowdown may be that of the slower flow. Looked at is the first seed that both have.
     """
-    if not split(name)[0].startswith(("slowdown_", "small_p", "nfct", "step_over_ideal")):
+    if not split(name)[0].startswith(ideals.RELATIVE):
         return []
     flows = _of_group(name, flows or Flows())
     by_seed = {seed_of(run): run for run in others}
@@ -588,25 +597,42 @@ def ideals_differ(
         other = by_seed.get(seed_of(run))
         if other is None:
             continue
-        of_steps = is_of_steps(name)
-        ideal = _ideal_of_steps if of_steps else _ideal_of_flows
+        ideal = ideals.of_steps if is_of_steps(name) else ideals.of_flows
         ours, theirs = ideal(run, flows), ideal(other, flows)
         if ours and theirs and max(ours, theirs) > MOST_APART * min(ours, theirs):
             times = f"{quantities.time_text(ours)} and {quantities.time_text(theirs)} in the mean"
-            return [Reason("ideals differ", f"{times}; compare {'step_mean' if of_steps else 'fct_mean'}")]
+            return [Reason("ideals differ", f"{times}; compare {_time_of(name)}")]
         break
     return []
 
 
-def _ideal_of_steps(run: Run, flows: Flows) -> float | None:
-    found = [row["ideal_ns"] for row in steps.ended(steps.own(run), flows) if row["ideal_ns"]]
-    return math.fsum(found) / len(found) if found else None
+def ideals_decide(
+    name: str,
+    runs: Sequence[Run],
+    others: Sequence[Run],
+    values: Mapping[int, float | None],
+    base: Mapping[int, float | None],
+    *,
+    chosen: Callable[[Run], Flows],
+    method: str = "t",
+    paired: bool = True,
+) -> list[Reason]:
+    """Return the reason that ideal times give where they decide the sign of a difference of slowdowns.
+
+    Arguments are those of `weftline.measures.ideals.sign_text`.
+    """
+    base_name = split(name)[0]
+    text = ideals.sign_text(
+        base_name, runs, others, values, base, chosen=chosen, method=method, paired=paired
+    )
+    if not text:
+        return []
+    decided = "over the ideal times of one of the two, the sign of the difference is another or chance"
+    return [Reason("ideals differ", f"{text}: {decided}; compare {_time_of(name)}")]
 
 
-def _ideal_of_flows(run: Run, flows: Flows) -> float | None:
-    """The mean ideal time of the flows that finished; None without flows."""
-    of = run.completion_of(flows)
-    return of["fct_ns"]["mean"] / of["nfct"] if of["fct_ns"] and of["nfct"] else None
+def _time_of(name: str) -> str:
+    return "step_mean" if is_of_steps(name) else "fct_mean"
 
 
 def steps_differ(

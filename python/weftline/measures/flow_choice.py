@@ -7,6 +7,7 @@ flows: a percentile of slowdowns all of it, a step its group, a percentile of qu
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,11 @@ from weftline import _native, columns
 from weftline.measures import evidence, flow_rows, steady
 from weftline.measures.flow_rows import Flows
 from weftline.measures.metrics import metric, split
+from weftline.measures.pooling import seed_of, shortened
 from weftline.runs import Run
+
+DRAWN = ("poisson", "permutation", "all-to-all", "bulk", "trace")
+"""Workloads whose flows start at times that no scheme changes; others may wait for each other."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +52,45 @@ class FlowChoice:
         if not (self.warmup or self.drain) or "warmup" not in metric(name).chosen_by:
             return flows
         return steady.Window.of(run, self.warmup, self.drain).of_flows(flows)
+
+    def other_flows(self, runs: Sequence[Run], others: Sequence[Run], name: str = "slowdown_p50") -> str:
+        """Return under which seed two schemes count other flows for a metric, "" where they count the same.
+
+        Times of start choose other flows where these depend on the scheme, as in a closed loop.
+        ``"808 and 796 flows count under seed 1, 790 of them the same"``.
+        """
+        if not (self.warmup or self.drain) or "warmup" not in metric(name).chosen_by:
+            return ""
+        by_seed = {seed_of(run): run for run in others}
+        pairs = [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
+        for pair in pairs:
+            if all(_is_drawn(run) for run in pair):
+                continue
+            ours, theirs = (_started(run, self.of_run(run, name)) for run in pair)
+            if ours != theirs:
+                counts = f"{len(ours):,} and {len(theirs):,} flows count under seed {seed_of(pair[0])}"
+                return f"{counts}, {len(ours & theirs):,} of them the same"
+        return ""
+
+    def counts_text(self, runs: Sequence[Run]) -> str:
+        """Return how many flows of each group count in a run, ``"web 804 to 812 of 1,600"``; "" if all do."""
+        if not (self.warmup or self.drain):
+            return ""
+        counted: dict[str, list[tuple[int, int]]] = {}
+        flows = self.flows()
+        for run in runs:
+            groups = flow_rows.read(run)["group"]
+            chosen, of = (
+                Counter(groups[n] for n in flow_rows.chosen(run, one, finished=None))
+                for one in (self.of_run(run), flows)
+            )
+            for group, count in of.items():
+                counted.setdefault(group, []).append((chosen[group], count))
+        parts = [
+            f"{group} {_span_text([a for a, _ in of])} of {_span_text([b for _, b in of])}"
+            for group, of in counted.items()
+        ]
+        return f"Flows that count in a run, by group: {shortened(parts)}." if parts else ""
 
     def value(self, run: Run, name: str) -> float | None:
         """Return a metric of a run over the flows that count."""
@@ -102,6 +146,21 @@ class FlowChoice:
         ends += [f"the last {self.drain}"] if self.drain else []
         window = f", except those that start in {' or '.join(ends)} of the arrivals" if ends else ""
         return f"{' '.join(['All flows', *parts])} count{window}"
+
+
+def _is_drawn(run: Run) -> bool:
+    return all(one.get("kind") in DRAWN for one in run.scenario.get("workload") or [])
+
+
+def _started(run: Run, flows: Flows) -> set[int]:
+    """Return the numbers of the flows that count, finished or not."""
+    ids = columns.read(run.flows, ("flow_id",))["flow_id"]
+    return {ids[n] for n in flow_rows.chosen(run, flows, finished=None)}
+
+
+def _span_text(counts: Sequence[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _size(size: int) -> str:

@@ -26,6 +26,8 @@ class Flows:
     group: str | None = None
     first_ns: float = -math.inf
     last_ns: float = math.inf
+    by_group: tuple[tuple[str, float, float], ...] = ()
+    """Group, first and last time of start of groups that have times of their own; one may have several."""
 
     @property
     def is_by_size(self) -> bool:
@@ -35,7 +37,12 @@ class Flows:
     @property
     def is_by_start(self) -> bool:
         """Whether some times of start do not count."""
-        return (self.first_ns, self.last_ns) != (-math.inf, math.inf)
+        return (self.first_ns, self.last_ns, self.by_group) != (-math.inf, math.inf, ())
+
+    def times_of(self, group: str) -> list[tuple[float, float]]:
+        """Return the first and the last time of start that count of a group; it may have several pairs."""
+        own = [(first, last) for name, first, last in self.by_group if name == group]
+        return own or [(self.first_ns, self.last_ns)]
 
 
 ALL = Flows()
@@ -110,13 +117,14 @@ def chosen(run: Run, flows: Flows, *, finished: bool | None = True) -> list[int]
 
 def _rows(of: dict[str, list[Any]], flows: Flows, finished: bool | None) -> list[int]:
     highest = math.inf if flows.max_size is None else flows.max_size
+    times = {group: flows.times_of(group) for group in set(of["group"])} if flows.is_by_start else {}
     return [
         n
         for n, start in enumerate(of["start_ns"])
-        if flows.first_ns <= start <= flows.last_ns
-        and finished in (None, of["fct_ns"][n] is not None)
+        if finished in (None, of["fct_ns"][n] is not None)
         and flows.min_size <= of["size_bytes"][n] <= highest
         and flows.group in (None, of["group"][n])
+        and (not times or any(first <= start <= last for first, last in times[of["group"][n]]))
     ]
 
 

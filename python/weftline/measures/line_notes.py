@@ -47,8 +47,10 @@ def counted_texts(lines: Sequence[Line]) -> list[str]:
     if all(choice.is_all for choice in by_choice):
         return []
     if len(by_choice) == 1:
-        text = next(iter(by_choice)).text()
-        return [f"{text}, in slowdowns, completion times and all that is computed from flows."]
+        choice = next(iter(by_choice))
+        counts = choice.counts_text([run for line in lines for run in line.runs])
+        text = f"{choice.text()}, in slowdowns, completion times and all that is computed from flows."
+        return list(filter(None, [text, counts]))
     return [f"{shortened(labels)}: {small(choice.text())}." for choice, labels in by_choice.items()]
 
 

@@ -6,7 +6,7 @@ What has an argument returns the reader for it. `weftline.measures.metrics` name
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
@@ -55,11 +55,16 @@ def smallest(run: Run, flows: Flows = ALL) -> dict[str, Any] | None:
     chosen = [n for n in flow_rows.chosen(run, flows) if of["slowdown"][n] is not None]
     if not chosen:
         return None
-    end, first = 1, min(of["size_bytes"][n] for n in chosen)
+    slowdowns = [of["slowdown"][n] for n in of_smallest(chosen, of["size_bytes"])]
+    return {"count": len(slowdowns), "p95": flow_rows.number(slowdowns, "p95")}
+
+
+def of_smallest(rows: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """Return those of some rows whose sizes are in the smallest power of ten that one of them is in."""
+    end, first = 1, min((sizes[n] for n in rows), default=0)
     while end < first:
         end *= 10
-    slowdowns = [of["slowdown"][n] for n in chosen if of["size_bytes"][n] <= end]
-    return {"count": len(slowdowns), "p95": flow_rows.number(slowdowns, "p95")}
+    return [n for n in rows if sizes[n] <= end]
 
 
 def unfinished(run: Run) -> float | None:
@@ -144,7 +149,7 @@ def request_times(run: Run, flows: Flows = ALL) -> list[float]:
         if not row.get("part")
         and row["finish_ns"] is not None
         and flows.group in (None, row["job"])
-        and flows.first_ns <= row["start_ns"] <= flows.last_ns
+        and any(first <= row["start_ns"] <= last for first, last in flows.times_of(row["job"]))
     ]
 
 

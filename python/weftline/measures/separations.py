@@ -15,10 +15,12 @@ from typing import Any
 from weftline import quantities
 from weftline.measures import evidence, stats, steps
 from weftline.measures.evidence import Reason, Separation
+from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.lines import PERCENTILES, Line, Mean
 from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import keys_of, same_traffic, seed_of, shortened
 from weftline.measures.readings import OF_FLOWS
+from weftline.runs import Run
 
 Values = Mapping[int, float | None]
 
@@ -41,6 +43,8 @@ class Subject:
     """Whether it is of all flows, not of some sizes."""
     bin_width: float = 0.0
     """Width of the bins whose lower edges its values are; 0: they are exact."""
+    other_flows: Callable[[Line, Line], str] = lambda line, other: ""
+    """Under which seed it counts other flows in two lines; "" if it counts the same."""
 
     def mean(self, line: Line) -> Mean | None:
         """Return the mean over a line's runs."""
@@ -48,22 +52,43 @@ class Subject:
         keys = keys_of(line.runs)
         return Mean.of(list(values.values()), keys=[keys[seed] for seed in values], bin_width=self.bin_width)
 
+    def is_paired(self, line: Line, other: Line) -> bool:
+        """Return whether it is of the same flows in two lines, under each seed that both have."""
+        return same_traffic(line.runs, other.runs) and not self.other_flows(line, other)
+
+    def difference(self, line: Line, other: Line) -> stats.Difference | None:
+        """Return the number of a line minus that of another: by seed where both carried the same flows."""
+        ours, theirs = self.values(line), self.values(other)
+        distinct = len(ours) == len(line.runs) and len(theirs) == len(other.runs)
+        return stats.difference(
+            ours,
+            theirs,
+            method=line.interval,
+            paired=distinct and self.is_paired(line, other),
+            keys=(keys_of(line.runs), keys_of(other.runs)),
+            bin_width=self.bin_width,
+        )
+
     def between(self, line: Line, other: Line, *, paired: bool = True) -> Separation:
         """Return how a line stands to another one; see `evidence.separated`."""
         doubts = [*self.reasons(line), *self.reasons(other), *self.differ(line, other)]
-        found = difference(line, other, self.values, bin_width=self.bin_width)
+        found = self.difference(line, other)
         return evidence.separated(found, evidence.of_difference(found, doubts), paired=paired)
 
 
-def difference(
-    line: Line, other: Line, values: Callable[[Line], Values], *, bin_width: float = 0.0
-) -> stats.Difference | None:
-    """Return a number of a line minus that of another: by seed where both carried the same flows."""
-    ours, theirs = values(line), values(other)
-    distinct = len(ours) == len(line.runs) and len(theirs) == len(other.runs)
-    same = distinct and same_traffic(line.runs, other.runs)
-    keys = keys_of(line.runs), keys_of(other.runs)
-    return stats.difference(ours, theirs, method=line.interval, paired=same, keys=keys, bin_width=bin_width)
+def _ideals_decide(
+    subject: Subject, name: str, line: Line, other: Line, chosen: Callable[[Run], Flows]
+) -> list[Reason]:
+    return evidence.ideals_decide(
+        name,
+        line.runs,
+        other.runs,
+        subject.values(line),
+        subject.values(other),
+        chosen=chosen,
+        method=line.interval,
+        paired=subject.is_paired(line, other),
+    )
 
 
 def of_metric(name: str, title: str = "") -> Subject:
@@ -92,10 +117,17 @@ def of_metric(name: str, title: str = "") -> Subject:
 
     def differ(line: Line, other: Line) -> list[Reason]:
         found = evidence.differ(name, line.runs, other.runs, line.counts.flows(name))
+        found += _ideals_decide(subject, name, line, other, lambda run: line.counts.of_run(run, name))
         return found + _chosen_differ(line, other, metric(name).chosen_by)
 
+    def other_flows(line: Line, other: Line) -> str:
+        return line.counts.other_flows(line.runs, other.runs, name)
+
     title, width = title or metric(name).title, metric(name).bin_width
-    return Subject(title, metric(name).text, values, reasons, left, differ, bin_width=width)
+    subject = Subject(
+        title, metric(name).text, values, reasons, left, differ, bin_width=width, other_flows=other_flows
+    )
+    return subject
 
 
 def _left(line: Line, name: str) -> int:
@@ -133,10 +165,12 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
         of = rows(line)
         return {seed_of(run): of.get(seed_of(run), {}).get(percentile) for run in line.runs}
 
-    def pooled(line: Line, counted: int) -> float | None:
+    def choice(line: Line) -> FlowChoice:
         sizes = flows_of(decade, line)
-        choice = replace(line.by_size, min_size=sizes.min_size, max_size=sizes.max_size)
-        return choice.pooled(line.runs, name, counted)
+        return replace(line.by_size, min_size=sizes.min_size, max_size=sizes.max_size)
+
+    def pooled(line: Line, counted: int) -> float | None:
+        return choice(line).pooled(line.runs, name, counted)
 
     def unfinished(line: Line) -> int:
         return line.counts.unfinished_of(line.runs, flows_of(decade, line))
@@ -163,9 +197,16 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
 
     def differ(line: Line, other: Line) -> list[Reason]:
         found = evidence.differ(name, line.runs, other.runs, flows_of(decade, line))
+        found += _ideals_decide(subject, name, line, other, lambda run: choice(line).of_run(run, name))
         return found + _chosen_differ(line, other)
 
-    return Subject(title, quantities.digits, values, reasons, left, differ, whole=False)
+    def other_flows(line: Line, other: Line) -> str:
+        return choice(line).other_flows(line.runs, other.runs, name)
+
+    subject = Subject(
+        title, quantities.digits, values, reasons, left, differ, whole=False, other_flows=other_flows
+    )
+    return subject
 
 
 def decade_of(size_bytes: float) -> int:

@@ -5,7 +5,8 @@ less traffic than the others. `Window` leaves them out by when they start; they 
 and all flows run to their end. Without one all flows count.
 
 Whether a run was steady is judged by the number of flows under way, as time averages over the quarters of the
-time in which flows start. A load that the network cannot carry, or a run shorter than its longest flows, has
+time in which flows start. Each workload has its own: an overload of 5 ms is not hidden by another workload
+that lasts for 50 ms. A load that the network cannot carry, or a run shorter than its longest flows, has
 that number still growing from the third quarter to the fourth. It is judged over the seeds together, so that
 one late elephant is not taken for a trend. With sizes of a long tail that says little of short runs, so the
 bytes are looked at too: where more than `LONG` of them are of flows that take longer alone than half of the
@@ -62,23 +63,120 @@ BEGINNINGS = (BEGINNING, STILL_BEGINNING)
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Flows that start from `first_ns` to `last_ns` count."""
+    """Flows that start from `first_ns` to `last_ns` count; of some groups, those of times of their own."""
 
     first_ns: float
     last_ns: float
+    by_group: tuple[tuple[str, float, float], ...] = ()
 
     @classmethod
     def of(cls, run: Run, warmup: str, drain: str) -> Window:
         """Return the window that leaves out the first `warmup` and the last `drain` of the time of arrivals.
 
-        Each is a time such as ``"1ms"``, a share such as ``"20%"`` or empty.
+        Each is a time such as ``"1ms"``, a share such as ``"20%"`` or empty. A time counts from the first and
+        the last start of all flows. A share is one of the time in which flows of a workload start, where they
+        arrive at random: else a workload with a short time would be left out as a whole.
         """
         first, last = flow_rows.starts_ns(run)
-        return cls(first_ns=first + _span(warmup, last - first), last_ns=last - _span(drain, last - first))
+        found = cls(first_ns=first + _span(warmup, last - first), last_ns=last - _span(drain, last - first))
+        if "%" not in warmup + drain:
+            return found
+        own = []
+        for group, begin, end in _arrivals(run):
+            low = begin + _span(warmup, end - begin) if "%" in warmup else found.first_ns
+            high = end - _span(drain, end - begin) if "%" in drain else found.last_ns
+            own.append((group, low, high))
+        return replace(found, by_group=tuple(own))
 
     def of_flows(self, flows: Flows) -> Flows:
         """Return which flows count: of `flows`, those that start in the window."""
-        return replace(flows, first_ns=self.first_ns, last_ns=self.last_ns)
+        return replace(flows, first_ns=self.first_ns, last_ns=self.last_ns, by_group=self.by_group)
+
+
+def _arrivals(run: Run) -> list[tuple[str, float, float]]:
+    """Return group, first and last start of each workload whose flows arrive at random.
+
+    Workloads of one group whose times overlap are one.
+    """
+    of_groups: dict[str, list[tuple[float, float]]] = {}
+    for workload in run.scenario.get("workload") or []:
+        if _is_random(workload):
+            of_groups.setdefault(_group(workload), []).append(_asked_times(workload))
+    begins: list[tuple[str, float, float]] = []
+    for group, times in of_groups.items():
+        starts: list[float] = []
+        reached = -math.inf
+        for start, end in sorted(times):
+            starts += [start] if start > reached else []
+            reached = max(reached, end)
+        # What starts later than asked belongs to the workload before.
+        begins += [
+            (group, *ends) for ends in zip([-math.inf, *starts[1:]], [*starts[1:], math.inf], strict=True)
+        ]
+    modified = (run.out / "flows.parquet").stat().st_mtime_ns
+    return _starts_within(run.folder, modified, tuple(begins))
+
+
+@lru_cache(maxsize=4096)
+def _starts_within(
+    folder: Path, modified: int, times: tuple[tuple[str, float, float], ...]
+) -> list[tuple[str, float, float]]:
+    """Return group, first and last start of the flows that start within times, the ends left out."""
+    from weftline import _native
+
+    del modified  # part of the key alone
+    of = columns.read(_native.table(str(folder), "flows"), ("start_ns", "group"))
+    rows = list(zip(of["group"], of["start_ns"], strict=True))
+    found = []
+    for group, begin, end in times:
+        starts = [start for name, start in rows if name == group and begin <= start < end]
+        found += [(group, min(starts), max(starts))] if starts else []
+    return found
+
+
+def _asked_times(workload: Mapping[str, Any]) -> tuple[float, float]:
+    """Return from when to when flows of a workload are to start, as far as it says."""
+    start = time_ns(str(workload.get("start", "0s")))
+    duration = str(workload.get("duration", "auto"))
+    return start, math.inf if duration == "auto" else start + time_ns(duration)
+
+
+def _group(workload: Mapping[str, Any]) -> str:
+    return str(workload.get("group") or workload.get("kind"))
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Flows that arrive at random in one span of time: of each group those that start within times."""
+
+    groups: tuple[tuple[str, float, float], ...]
+
+    def rows(self, groups: Sequence[str], starts: Sequence[float]) -> list[int]:
+        """Return which of the flows with these groups and starts are of them."""
+        whole = {name for name, *times in self.groups if times == [-math.inf, math.inf]}
+        parts = [one for one in self.groups if one[0] not in whole]
+        return [
+            n
+            for n, (group, start) in enumerate(zip(groups, starts, strict=True))
+            if group in whole or any(name == group and first <= start <= last for name, first, last in parts)
+        ]
+
+
+def arrivals(run: Run, group: str | None = None) -> list[Arrivals]:
+    """Return the workloads of a run whose flows arrive at random, those of the same times together.
+
+    With `group` those of this group, if there are any.
+    """
+    workloads = run.scenario.get("workload") or []
+    chosen = [one for one in workloads if _is_random(one)]
+    chosen = [one for one in chosen if _group(one) == group] or chosen
+    by_times: dict[tuple[float, float], dict[tuple[str, float, float], None]] = {}
+    for one in chosen:
+        times = _asked_times(one)
+        alone = all(_asked_times(other) == times for other in workloads if _group(other) == _group(one))
+        within = (-math.inf, math.inf) if alone else times
+        by_times.setdefault(times, {})[_group(one), *within] = None
+    return [Arrivals(tuple(groups)) for groups in by_times.values()]
 
 
 def _span(text: str, whole: float) -> float:
@@ -92,30 +190,35 @@ def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows), finished=False))
 
 
-def under_way(run: Run, warmup: str = "") -> list[float] | None:
-    """Return the mean number of flows under way in each quarter of the time in which flows start.
+def under_way(run: Run, of: Arrivals, warmup: str = "") -> list[float] | None:
+    """Return the mean number of flows under way in each quarter of the time in which they start.
 
-    That time begins after `warmup`. None if all of them start at one moment.
+    `of`: which flows. That time begins after `warmup`. None if all of them start at one moment.
     """
-    since = Window.of(run, warmup, "").first_ns if warmup else 0.0
-    return _under_way(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns, since)
+    modified = (run.out / "flows.parquet").stat().st_mtime_ns
+    return _under_way(run.folder, modified, of, warmup)
 
 
 @lru_cache(maxsize=4096)
-def _under_way(folder: Path, modified: int, since: float) -> list[float] | None:
+def _under_way(folder: Path, modified: int, arrived: Arrivals, warmup: str) -> list[float] | None:
     from weftline import _native
 
     del modified  # part of the key alone
-    of = columns.read(_native.table(str(folder), "flows"), ("start_ns", "finish_ns"))
-    starts = of["start_ns"]
-    if len(starts) < 2 or min(starts) == max(starts):
+    of = columns.read(_native.table(str(folder), "flows"), ("start_ns", "finish_ns", "group"))
+    rows = arrived.rows(of["group"], of["start_ns"])
+    starts = [of["start_ns"][n] for n in rows]
+    first, last = min(starts, default=0.0), max(starts, default=0.0)
+    if first >= last:
         return None
-    first, last = max(since, min(starts)), max(starts)
+    # A warm-up that is a time counts from the first start of all flows.
+    first += _span(warmup, last - first) if "%" in warmup else 0.0
+    if warmup and "%" not in warmup:
+        first = max(first, min(of["start_ns"]) + _span(warmup, 0.0))
     if first >= last:
         return None
     quarter = (last - first) / 4
     found = [0.0] * 4
-    for start, finish in zip(starts, of["finish_ns"], strict=True):
+    for start, finish in zip(starts, (of["finish_ns"][n] for n in rows), strict=True):
         end = last if finish is None else min(finish, last)
         for n in range(4):
             found[n] += max(0.0, min(end, first + (n + 1) * quarter) - max(start, first + n * quarter))
@@ -165,55 +268,65 @@ def waited_text(runs: Sequence[Run]) -> str:
     )
 
 
-def remark(runs: Sequence[Run], *, warmup: str | None) -> str:
+def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
-    Flows that do not arrive at random over time have no steady state and are not checked. At
-    most `MAX_LOOKED_AT` runs are looked at. `warmup`: the time or share at the beginning that is left out
-    already, and whose rest has to be steady; None: the beginning is not looked at.
+    Flows that do not arrive at random over time have no steady state and are not checked. Each workload is
+    looked at in the time in which its own flows start, those of the same times together. At most
+    `MAX_LOOKED_AT` runs are looked at.
+
+    Parameters
+    ----------
+    warmup : str or None
+        The time or share at the beginning that is left out already, and whose rest has to be steady; None:
+        the beginning is not looked at.
+    group : str, optional
+        The flows that a number is of: where they arrive at random, these alone are looked at.
     """
     runs = runs[:MAX_LOOKED_AT]
-    if not runs or not any(map(_is_random, runs[0].scenario.get("workload", []))):
+    found = arrivals(runs[0], group) if runs else []
+    if not found:
         return ""
     if text := waited_text(runs):
         return text
-    quarters = [found for run in runs if (found := under_way(run)) is not None]
-    if not quarters:
-        return ""
-    if _grows([(q[2], q[3]) for q in quarters]):
+    looked_at = []
+    for one in found:
+        quarters = [q for run in runs if (q := under_way(run, one)) is not None]
+        looked_at += [(one, quarters)] if quarters else []
+    if any(_grows([(q[2], q[3]) for q in quarters]) for _, quarters in looked_at):
         return GROWING
-    counts = [long_bytes(run) for run in runs]
-    if sum(count for count, _ in counts) > LONG * sum(count for _, count in counts):
-        return TOO_SHORT
+    for one, _ in looked_at:
+        counts = [long_bytes(run, one) for run in runs]
+        if sum(count for count, _ in counts) > LONG * sum(count for _, count in counts):
+            return TOO_SHORT
     if warmup is None:
         return ""
-    counted = [found for run in runs if (found := under_way(run, warmup)) is not None]
-    if counted and _grows([(q[0], (q[2] + q[3]) / 2) for q in counted]):
-        return STILL_BEGINNING if warmup else BEGINNING
+    for one, _ in looked_at:
+        counted = [q for run in runs if (q := under_way(run, one, warmup)) is not None]
+        if counted and _grows([(q[0], (q[2] + q[3]) / 2) for q in counted]):
+            return STILL_BEGINNING if warmup else BEGINNING
     return ""
 
 
-def long_bytes(run: Run) -> tuple[float, float]:
-    """Return the bytes of flows that take longer alone than half of the time in which flows start, and all.
+def long_bytes(run: Run, of: Arrivals) -> tuple[float, float]:
+    """Return the bytes of flows that take longer alone than half of the time in which they start, and all.
 
-    Those of workloads whose flows arrive at random: a flow of another one may be meant to last.
+    `of`: which flows, all of which arrive at random: another one may be meant to last.
     """
-    workloads = run.scenario.get("workload") or []
-    groups = (str(one.get("group") or one.get("kind")) for one in workloads if _is_random(one))
-    modified = (run.out / "flows.parquet").stat().st_mtime_ns
-    return _long_bytes(run.folder, modified, tuple(dict.fromkeys(groups)))
+    return _long_bytes(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns, of)
 
 
 @lru_cache(maxsize=4096)
-def _long_bytes(folder: Path, modified: int, groups: tuple[str, ...]) -> tuple[float, float]:
+def _long_bytes(folder: Path, modified: int, arrived: Arrivals) -> tuple[float, float]:
     from weftline import _native
 
     del modified  # part of the key alone
     names = ("start_ns", "size_bytes", "group", "ideal_fct_ns")
     of = columns.read(_native.table(str(folder), "flows"), names)
-    half = (max(of["start_ns"], default=0.0) - min(of["start_ns"], default=0.0)) / 2
-    rows = zip(of["size_bytes"], of["group"], of["ideal_fct_ns"], strict=True)
-    found = [(size, (ideal or 0.0) > half) for size, group, ideal in rows if group in groups]
+    rows = arrived.rows(of["group"], of["start_ns"])
+    starts = [of["start_ns"][n] for n in rows]
+    half = (max(starts, default=0.0) - min(starts, default=0.0)) / 2
+    found = [(of["size_bytes"][n], (of["ideal_fct_ns"][n] or 0.0) > half) for n in rows]
     return sum(size for size, is_long in found if is_long), sum(size for size, _ in found)
 
 

@@ -264,16 +264,35 @@ class SweepResult:
             self.values(name, cell),
             self.values(name, base),
             method=self.report.interval,
-            paired=self.same_flows(cell, base),
+            paired=self.same_flows(cell, base, name),
             keys=(self._keys(cell), self._keys(base)),
             bin_width=metric(name).bin_width,
         )
 
-    def same_flows(self, cell: Cell, other: Cell) -> bool:
-        """Return whether two combinations are offered the same flows under the same seed."""
-        return self._traffic(cell) == self._traffic(other) or are_same_bits(
+    def same_flows(self, cell: Cell, other: Cell, name: str = "") -> bool:
+        """Return whether two combinations are offered the same flows under the same seed.
+
+        With the name of a metric also whether it counts the same ones of them.
+        """
+        same = self._traffic(cell) == self._traffic(other) or are_same_bits(
             cell.runs.values(), other.runs.values()
         )
+        return same and not (name and self.other_flows(cell, other, name))
+
+    def other_flows(self, cell: Cell, other: Cell, name: str) -> str:
+        """Return under which seed a metric counts other flows in two combinations, "" if in none."""
+        choice = self.choice.flows(name) if "warmup" in metric(name).chosen_by else None
+        key = cell.choice, other.choice, choice
+        if choice is None:
+            return ""
+        if key not in self._other_flows:
+            ours, theirs = (list(one.runs.values()) for one in (cell, other))
+            self._other_flows[key] = self.choice.other_flows(ours, theirs, name)
+        return self._other_flows[key]
+
+    @cached_property
+    def _other_flows(self) -> dict[tuple[Choice, Choice, Flows | None], str]:
+        return {}
 
     def _traffic(self, cell: Cell) -> object:
         if cell.choice not in self._traffics:
@@ -327,15 +346,17 @@ class SweepResult:
         done, asked = evidence.steps_ended(name, list(cell.runs.values()), flows)
         return asked - done if evidence.is_of_steps(name) else None
 
-    def remark(self, cell: Cell) -> str:
-        """Return what is wrong with the steadiness of a combination's runs, "" if nothing shows."""
-        if cell.choice not in self._remarks:
+    def remark(self, cell: Cell, name: str = "slowdown_p50") -> str:
+        """Return what is wrong with the steadiness of a combination for a metric, "" if nothing shows."""
+        group = evidence.group_looked_at(name, self.report.group)
+        key = cell.choice, group
+        if key not in self._remarks:
             runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MAX_LOOKED_AT]]
-            self._remarks[cell.choice] = steady.remark(runs, warmup=self.report.warmup)
-        return self._remarks[cell.choice]
+            self._remarks[key] = steady.remark(runs, warmup=self.report.warmup, group=group)
+        return self._remarks[key]
 
     @cached_property
-    def _remarks(self) -> dict[Choice, str]:
+    def _remarks(self) -> dict[tuple[Choice, str | None], str]:
         return {}
 
     def reasons(self, name: str, cell: Cell) -> list[Reason]:
@@ -351,7 +372,7 @@ class SweepResult:
             counted=counted,
             left=self.unfinished(cell, name) if evidence.of_finished_flows(name) else 0,
             known=sum(value is not None for value in self.values(name, cell).values()),
-            remark=self.remark(cell),
+            remark=self.remark(cell, name),
             undecided=self.choice.undecided_text(list(cell.runs.values()), name),
             values=list(self.values(name, cell).values()),
             pooled=self._pooled(name, cell),
@@ -426,7 +447,17 @@ class SweepResult:
         doubts = self.reasons(name, cell) + self.reasons(name, base)
         ours, theirs = (list(one.runs.values()) for one in (cell, base))
         doubts += evidence.differ(name, ours, theirs, self.choice.flows(name))
-        if self.same_flows(cell, base):
+        doubts += evidence.ideals_decide(
+            name,
+            ours,
+            theirs,
+            self.values(name, cell),
+            self.values(name, base),
+            chosen=lambda run: self.choice.of_run(run, name),
+            method=self.report.interval,
+            paired=self.same_flows(cell, base, name),
+        )
+        if self.same_flows(cell, base, name):
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text not in steady.BEGINNINGS]
         found = self.difference(name, cell, base)

@@ -212,7 +212,8 @@ def _differences(result: SweepResult) -> list[Table]:
             _flat(result, result.metrics, title, lambda r, name: _difference_of(r, name, notes), only=cells)
         ]
     base = {cell.choice: result.base_of(cell) for cell in cells}
-    paired = [b is not None and result.same_flows(cell, b) for cell in cells for b in (base[cell.choice],)]
+    pairs = [(cell, b, name) for cell in cells for name in result.metrics if (b := base[cell.choice])]
+    paired = [result.same_flows(*pair) for pair in pairs]
     how = (
         "seed by seed on the same flows"
         if all(paired)
@@ -220,6 +221,9 @@ def _differences(result: SweepResult) -> list[Table]:
         if not any(paired)
         else "seed by seed where the flows are the same"
     )
+    others = dict.fromkeys(filter(None, (result.other_flows(*pair) for pair in pairs)))
+    if others and any(result.same_flows(cell, b) for cell, b, _ in pairs):
+        how += f" (times of start depend on the scheme: {shortened(list(others))})"
     apart = (result.difference(name, cell) for cell in cells for name in result.metrics)
     intervals = any(one is not None and one.estimate.low is not None for one in apart)
     same = same_results((_name(cell), cell.runs.values()) for cell in result.cells)
@@ -284,6 +288,7 @@ def notes(result: SweepResult) -> list[str]:
     found = [_runs_text(result)] if result.asked > 1 and result.cells else []
     counted = f"{result.choice.text()}; percentiles are of each run, then averaged."
     found.append(" ".join(filter(None, [counted, _no_effect_text(result, result.metrics)])))
+    found += filter(None, [result.choice.counts_text(result.runs)])
     flows = Flows(group=report.group)
     pooled = (evidence.pooled_text(name, result.runs, flows) for name in result.metrics)
     return found + list(filter(None, pooled))
@@ -440,8 +445,9 @@ def _not_pooled(result: SweepResult) -> list[str]:
 def _unsteady(result: SweepResult) -> list[str]:
     remarks: dict[str, list[Cell]] = {}
     for cell in result.cells:
-        if text := result.remark(cell):
-            remarks.setdefault(text, []).append(cell)
+        for text in dict.fromkeys(result.remark(cell, name) for name in result.metrics):
+            if text:
+                remarks.setdefault(text, []).append(cell)
     return [f"{_which(cells, len(result.cells))}: {text}" for text, cells in remarks.items()]
 
 

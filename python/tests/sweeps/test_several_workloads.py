@@ -1,0 +1,68 @@
+"""Workloads that do not last as long as each other: steady state, warm-up and which flows are compared."""
+
+from __future__ import annotations
+
+import pytest
+
+import weftline
+from weftline.measures import flow_rows, steady
+from weftline.measures.flow_choice import FlowChoice
+from weftline.sweeps import tables
+
+STAR = {"kind": "star", "hosts": 8, "host_link": {"rate": "10Gbps", "delay": "1us"}}
+OF_DCTCP = {"controller": {"kind": "dctcp", "min_rate": "auto"}}
+OVERLOAD = {"kind": "poisson", "size": "20KB", "hosts": "1-7", "to": "0", "load": 0.2, "duration": "3ms"}
+QUIET = {"kind": "poisson", "size": "20KB", "load": 0.001, "duration": "30ms"}
+
+
+def swept(workloads, tmp_path, axes=None, seeds=3, **report):
+    scenario = {"topology": STAR, "transport": OF_DCTCP, "workload": workloads}
+    return weftline.sweep(scenario, axes or {}, seeds=seeds, report=report, out=tmp_path / "s")
+
+
+@pytest.mark.parametrize("group", ["background", "poisson"])
+def test_a_workload_that_lasts_longer_does_not_hide_an_overload(tmp_path, group):
+    found = swept(
+        [OVERLOAD, {**QUIET, "group": group}], tmp_path, group="poisson", answer="slowdown_mean < 500"
+    )
+    (cell,) = found.cells
+    assert [reason.text for reason in found.judgement(cell).reasons] == [steady.GROWING]
+    runs = list(cell.runs.values())
+    assert steady.remark(runs, warmup=None) == steady.GROWING
+    assert steady.remark(runs, warmup=None, group="nobody") == steady.GROWING
+
+
+@pytest.mark.parametrize("group", ["late", "poisson"])
+def test_a_share_as_warmup_is_one_of_the_time_of_each_workload(tmp_path, group):
+    early = {"kind": "poisson", "size": "20KB", "load": 0.3, "duration": "2ms"}
+    late = {**early, "group": group, "start": "8ms"}
+    found = swept([early, late], tmp_path, seeds=1, warmup="20%", drain="10%")
+    (run,) = found.runs
+    starts = flow_rows.read(run)["start_ns"]
+    counted = [starts[n] for n in flow_rows.chosen(run, FlowChoice(warmup="20%", drain="10%").of_run(run))]
+    for begin in (0, 8e6):
+        own = [start for start in starts if begin <= start <= begin + 2e6]
+        span = max(own) - min(own)
+        expected = [s for s in own if min(own) + 0.2 * span <= s <= max(own) - 0.1 * span]
+        assert len(expected) > 100
+        assert sorted(s for s in counted if begin <= s <= begin + 2e6) == pytest.approx(sorted(expected))
+    note = next(text for text in tables.notes(found) if text.startswith("Flows that count in a run"))
+    assert note.count(" of ") == (2 if group == "late" else 1)
+    # A time counts from the first start of all flows.
+    window = steady.Window.of(run, "1ms", "")
+    assert not window.by_group and window.first_ns == pytest.approx(min(starts) + 1e6)
+
+
+def test_flows_whose_starts_depend_on_the_scheme_are_not_paired_within_a_warmup(tmp_path):
+    loop = {"kind": "closed-loop", "size": "50KB", "clients": "0-1", "servers": "2-3", "requests": 100}
+    schemes = {"scheme": {name: {"transport.controller": {"kind": name}} for name in ("dctcp", "hpcc")}}
+    found = swept([loop], tmp_path, schemes, metrics=["fct_mean", "wire_bytes"], warmup="50%")
+    first, second = found.cells
+    text = found.other_flows(second, first, "fct_mean")
+    assert "flows count under seed" in text and found.same_flows(second, first)
+    assert not found.difference("fct_mean", second).paired and found.difference("wire_bytes", second).paired
+    assert text in found.tables()[-1].note
+    compared = weftline.compare(tmp_path / "s")
+    assert not compared.difference("fct_mean", compared.lines[1]).paired
+    # Without it all flows count, which are the same.
+    assert not FlowChoice().other_flows(list(first.runs.values()), list(second.runs.values()), "fct_mean")
