@@ -544,8 +544,7 @@ impl<'a> Parameters<'a> {
     where
         T: std::str::FromStr<Err = crate::units::UnitError> + ToString + Copy,
     {
-        let auto = self.peek(key) == Some(Value::Text("auto".into()));
-        let value = self.given_quantity(key, kind, (!auto).then_some(default));
+        let value = self.given_quantity(key, kind, Some(default), true);
         let declared =
             Declared { or_auto: true, ..Declared::new(key, kind, Some(default.to_string()), help) };
         self.source.declare(declared, Some(Value::Text(or_auto(value))));
@@ -562,13 +561,19 @@ impl<'a> Parameters<'a> {
     where
         T: std::str::FromStr<Err = crate::units::UnitError> + ToString + Copy,
     {
-        let value = self.given_quantity(key, kind, default);
+        let value = self.given_quantity(key, kind, default, default.is_none());
         self.declare(key, kind, Some(or_auto(default)), help, Value::Text(or_auto(value)));
         value
     }
 
     /// The value of a key, or its default, where none stands for `auto`.
-    fn given_quantity<T>(&mut self, key: &'static str, kind: Kind, default: Option<T>) -> Option<T>
+    fn given_quantity<T>(
+        &mut self,
+        key: &'static str,
+        kind: Kind,
+        default: Option<T>,
+        takes_auto: bool,
+    ) -> Option<T>
     where
         T: std::str::FromStr<Err = crate::units::UnitError> + Copy,
     {
@@ -580,17 +585,20 @@ impl<'a> Parameters<'a> {
         };
         match self.source.get(key) {
             None => default,
-            Some(Value::Text(text)) if text == "auto" && default.is_none() => None,
+            Some(Value::Text(text)) if text == "auto" && takes_auto => None,
             Some(Value::Text(text)) => match text.parse::<T>() {
                 Ok(value) => Some(value),
                 Err(error) => {
-                    self.source.complain(key, error.to_string());
+                    let expected =
+                        if takes_auto { format!("expected {example}, or \"auto\": ") } else { String::new() };
+                    self.source.complain(key, format!("{expected}{error}"));
                     default
                 }
             },
             Some(other) => {
-                let found = describe(&other);
-                self.source.complain(key, format!("expected {example} (with its unit), found {found}"));
+                let (found, auto) = (describe(&other), if takes_auto { ", or \"auto\"" } else { "" });
+                let message = format!("expected {example} (with its unit){auto}, found {found}");
+                self.source.complain(key, message);
                 default
             }
         }
