@@ -1,10 +1,11 @@
 //! jobs.parquet: one row per step of a job, in the order of (job, step): a collective operation, all that ranks
 //! do in a step of a training job, or the event of an incast. Steps that had not ended when the run did have nulls.
 //!
-//! With the *time* of an operation, from the start of its first flow, or from the end of the operation before it
-//! if that is later, to the delivery of its last flow, and the data of every rank: algorithm bandwidth = data /
-//! time; bus bandwidth = algorithm bandwidth times 2 (n - 1) / n for an all-reduce among n ranks, (n - 1) / n for
-//! an all-to-all, reduce-scatter or all-gather.
+//! The *time* of an operation is from the start of its first flow, or from the end of the operation before it if that is
+//! later, to the delivery of its last flow. Bandwidths are those of the operation by itself, from its own start, with the data
+//! of every rank: algorithm bandwidth = data / (finish - start); bus bandwidth = algorithm bandwidth times 2 (n - 1) / n for an
+//! all-reduce among n ranks, 1 for a broadcast or a reduce, (n - 1) / n for all others. Where operations overlap, as gathers do,
+//! whose ranks do not wait for each other, data over what the second one adds would exceed the rate of the links.
 //!
 //! Source: nccl-tests, doc/PERFORMANCE.md.
 
@@ -53,10 +54,10 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-/// Data of every rank over the time of the step, in bit/s; none of a whole job, whose ranks have no data in common.
+/// Data of every rank over the time from the step's own start, in bit/s; none of a whole job, whose ranks have no data in common.
 fn algorithm_bandwidth(step: &StepRecord) -> Option<f64> {
     step.shape.bytes?;
-    let time = step.time().filter(|&time| time > Time::ZERO)?;
+    let time = step.finish.map(|finish| finish - step.start).filter(|&time| time > Time::ZERO)?;
     Some(step.bytes as f64 * 8.0 / time.as_seconds())
 }
 

@@ -10,8 +10,9 @@ pytest.importorskip("weftline._native")
 import weftline
 from weftline.cli.main import main
 from weftline.measures import jobs
-from weftline.measures.lines import lines_of
+from weftline.measures.lines import Mean, lines_of
 from weftline.measures.metrics import Flows, metric
+from weftline.measures.steps import rate
 from weftline.quantities import rate_text
 
 
@@ -97,3 +98,55 @@ def test_runs_of_other_scenarios_have_rows_of_their_own_and_a_run_given_twice_co
     assert main(["jobs", quick, run("large", bytes="800KB")]) == 0
     text = capsys.readouterr().out
     assert text.count(" GB/s") == 1
+
+
+def test_several_seeds_have_a_mean_and_an_interval(tmp_path, capsys):
+    """Mean and interval of bandwidths are those that a comparison has."""
+    job = {"kind": "collective", "bytes": "400KB", "ranks": 4, "repeat": 2, "placement": "random"}
+    runs = [
+        weftline.run(SCENARIO | {"seed": seed, "workload": [job]}, out=tmp_path / str(seed))
+        for seed in (1, 2, 3)
+    ]
+    (line,) = lines_of(runs)
+    mean = Mean.of([metric("busbw").value(run, Flows()) for run in runs], line.interval, keys=line.keys)
+    folders = [str(run.out) for run in runs]
+    assert main(["jobs", *folders, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["sizes"]
+    assert row["busbw_GBps"] == pytest.approx(mean.value / 8e9)
+    assert row["intervals"]["busbw_GBps"] == pytest.approx(mean.interval / 8e9) and row["seeds"] == mean.count
+    assert main(["jobs", *folders]) == 0
+    text = capsys.readouterr().out
+    assert f"Means over {mean.count} seeds; ±: half of the 95 % interval." in text
+    assert f"{mean.value / 8e9:.2f} ±{mean.interval / 8e9:.2f}" in text
+    assert main(["jobs", folders[0]]) == 0
+    assert "±" not in capsys.readouterr().out
+
+
+def test_no_step_has_more_bus_bandwidth_than_its_links(tmp_path):
+    """Ranks of a gather or reduce do not wait for each other: the second step adds little to its job."""
+    for operation, over_algbw in [
+        ("all-reduce", 1.5),
+        ("reduce-scatter", 0.75),
+        ("all-gather", 0.75),
+        ("broadcast", 1),
+        ("reduce", 1),
+        ("gather", 0.75),
+        ("scatter", 0.75),
+        ("all-to-all", 0.75),
+    ]:
+        job = {"kind": "collective", "operation": operation, "bytes": "1MB", "ranks": 4, "repeat": 2}
+        run = weftline.run(SCENARIO | {"workload": [job]}, out=tmp_path / operation)
+        for step in run.steps:
+            own = 8e15 / (step["finish_ns"] - step["start_ns"])
+            assert step["busbw_bps"] == pytest.approx(over_algbw * own) and step["busbw_bps"] < 100e9
+        time = sum(step["time_ns"] for step in run.steps) / 2
+        assert metric("busbw").value(run, Flows()) == pytest.approx(over_algbw * 8e15 / time), operation
+
+
+def test_bandwidths_of_several_steps_are_over_the_times_that_they_add():
+    steps = [
+        {"bytes": 1000, "time_ns": time, "algbw_bps": 8e12 / own, "busbw_bps": 6e12 / own}
+        for time, own in [(4000, 4000), (1000, 4000)]
+    ]
+    assert rate(steps, "algbw_bps") == pytest.approx(8e9 * 2000 / 5000)
+    assert rate(steps, "busbw_bps") == pytest.approx(6e9 * 2000 / 5000)

@@ -62,11 +62,14 @@ COLUMNS = {
         "column of jobs.parquet, ns",
         "From the end of the step before to the end of this one, computation included.",
     ),
-    "algbw_bps": ("column of jobs.parquet, bit/s", "Algorithm bandwidth: data of every host over the time."),
+    "algbw_bps": (
+        "column of jobs.parquet, bit/s",
+        "Algorithm bandwidth: data of every host over the time from the start of the step.",
+    ),
     "busbw_bps": (
         "column of jobs.parquet, bit/s",
         "Bus bandwidth, as nccl-tests define it: algorithm bandwidth times 2 (n - 1) / n for an all-reduce "
-        "among n hosts, (n - 1) / n for an all-to-all.",
+        "among n hosts, 1 for a broadcast or a reduce, (n - 1) / n for other operations.",
     ),
     "last_flow": ("column of jobs.parquet", "The flow that was delivered last: the step waited for it."),
     "last_host": ("column of jobs.parquet", "Host that received it: the straggler of the step."),

@@ -59,13 +59,20 @@ def _jobs(options: argparse.Namespace) -> int:
             [{"run": str(run.out), "seed": seed_of(run), **row} for row in step_causes.causes(run)]
             for run in runs
         ]
-        print(json.dumps({"causes": causes, "sizes": by_size, "unended": unended(runs)}, indent=2))
-    else:
-        tables = [
-            step_causes.table(run, name=_name(line, run, alone=len(lines) == 1))
+        means = [
+            {"line": line.label, **row}
             for line in lines
-            for run in line.runs
+            if len(line.runs) > 1
+            for row in step_causes.means_json(line)
         ]
+        found = {"causes": causes, "means": means, "sizes": by_size, "unended": unended(runs)}
+        print(json.dumps(found, indent=2))
+    else:
+        alone, tables = len(lines) == 1, []
+        for line in lines:
+            tables += [step_causes.table(run, name=_name(line, run, alone=alone)) for run in line.runs]
+            if len(line.runs) > 1:
+                tables.append(step_causes.means_table(line, name="" if alone else line.label))
         for table in [*filter(None, tables), *filter(None, [sizes_table(by_size)])]:
             print(table.text())
         for row in unended(runs):
@@ -113,23 +120,31 @@ def unended(runs: Sequence[Run]) -> list[dict[str, Any]]:
 def sizes(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """Return a row for each scenario, job, kind of operation and size: means over steps, as nccl-tests.
 
-    The runs of a line differ in the seed alone. `line` is its label; `family` the number of those lines that
-    differ in the sizes of their jobs alone, of which an average over sizes can be taken.
+    The runs of a line differ in the seed alone: times and bandwidths are means over these runs of their own,
+    with half of the 95 % interval, None of one seed. `line` is its label; `family` the number of those lines
+    that differ in the sizes of their jobs alone, of which an average over sizes can be taken.
     """
     from weftline.measures import steps as rows_of
+    from weftline.measures.lines import Mean
 
     rows = []
+    reads = {"time_us": _mean_us, "algbw_GBps": _rate_of("algbw_bps"), "busbw_GBps": _rate_of("busbw_bps")}
     for line, family in zip(lines, _families(lines), strict=True):
         names = [rows_of.job_names([run]) for run in line.runs]
         jobs = list(dict.fromkeys(name for of_run in names for name in of_run.values()))
-        found: dict[tuple[int, str, int, bool, int], list[dict[str, Any]]] = {}
-        for run, of_run in zip(line.runs, names, strict=True):
+        found: dict[tuple[int, str, int, bool, int], list[list[dict[str, Any]]]] = {}
+        for number, (run, of_run) in enumerate(zip(line.runs, names, strict=True)):
             for step in run.steps:
                 if step["busbw_bps"] is not None:
                     job = jobs.index(of_run[rows_of.job_of(step)])
-                    found.setdefault((job, *rows_of.kind(step), step["bytes"]), []).append(step)
-        for (job, operation, ranks, inside, size), steps in sorted(found.items()):
-            times = [step["time_ns"] for step in steps]
+                    of_kind = (job, *rows_of.kind(step), step["bytes"])
+                    found.setdefault(of_kind, [[] for _ in line.runs])[number].append(step)
+        for (job, operation, ranks, inside, size), by_run in sorted(found.items()):
+            times = [step["time_ns"] for steps in by_run for step in steps]
+            means = {
+                name: Mean.of([read(steps) for steps in by_run], line.interval, keys=line.keys)
+                for name, read in reads.items()
+            }
             rows.append(
                 {
                     "line": line.label,
@@ -140,19 +155,34 @@ def sizes(lines: Sequence[Line]) -> list[dict[str, Any]]:
                     "ranks": ranks,
                     "inside": inside,
                     "bytes": size,
-                    "steps": len(steps),
-                    "time_us": rows_of.mean(times) / 1e3,
+                    "steps": len(times),
+                    "seeds": max((mean.count or 0 for mean in means.values() if mean), default=0),
                     "min_us": min(times) / 1e3,
                     "max_us": max(times) / 1e3,
-                    **{
-                        f"{of}_GBps": (rows_of.rate(steps, f"{of}_bps") or 0) / 8e9
-                        for of in ("algbw", "busbw")
-                    },
+                    **{name: mean.value if mean else 0.0 for name, mean in means.items()},
+                    "intervals": {name: mean and mean.interval for name, mean in means.items()},
                 }
             )
     key = ("family", "job", "operation", "ranks", "inside", "bytes")
     order = {name: n for n, name in enumerate(dict.fromkeys(row["job"] for row in rows))}
     return sorted(rows, key=lambda row: [order[row[k]] if k == "job" else row[k] for k in key])
+
+
+def _mean_us(steps: Sequence[dict[str, Any]]) -> float | None:
+    from weftline.measures import steps as rows_of
+
+    return rows_of.mean([step["time_ns"] for step in steps]) / 1e3 if steps else None
+
+
+def _rate_of(key: str) -> Callable[[Sequence[dict[str, Any]]], float | None]:
+    """Return the reader of a bandwidth of the steps of a run in GB/s."""
+    from weftline.measures import steps as rows_of
+
+    def read(steps: Sequence[dict[str, Any]]) -> float | None:
+        rate = rows_of.rate(steps, key)
+        return None if rate is None else rate / 8e9
+
+    return read
 
 
 def _families(lines: Sequence[Line]) -> list[int]:
@@ -173,6 +203,7 @@ def _families(lines: Sequence[Line]) -> list[int]:
 
 def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     """Return the rows of `sizes` as nccl-tests print them; None: there are none."""
+    from weftline.measures import stats
     from weftline.measures import steps as rows_of
     from weftline.terminal import Table
 
@@ -186,8 +217,9 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
         left=2 + several,
     )
     for row in rows:
-        times = [f"{row[key]:,.2f}" for key in ("time_us", "min_us", "max_us")]
-        bandwidths = [f"{row[key]:.2f}" for key in ("algbw_GBps", "busbw_GBps")]
+        intervals = {key: "" if half is None else f" ±{half:,.2f}" for key, half in row["intervals"].items()}
+        times = [f"{row[key]:,.2f}{intervals.get(key, '')}" for key in ("time_us", "min_us", "max_us")]
+        bandwidths = [f"{row[key]:.2f}{intervals[key]}" for key in ("algbw_GBps", "busbw_GBps")]
         table.rows.append(
             [
                 *([row["line"]] if several else []),
@@ -210,5 +242,7 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     averages = {kind: f"{sum(values) / len(values):.2f} GB/s" for kind, values in of_kinds.items()}
     texts = [f"{average} ({', '.join(kind)})" for kind, average in averages.items()]
     text = ", ".join(texts if len(texts) > 1 else averages.values())
-    table.note = f"{NOTE} Average bus bandwidth: {text}."
+    counts = sorted({row["seeds"] for row in rows})
+    means = f" Means over {stats.seeds_text(counts)}; ±: half of the 95 % interval." if counts[-1] > 1 else ""
+    table.note = f"{NOTE}{means} Average bus bandwidth: {text}."
     return table

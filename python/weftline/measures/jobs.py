@@ -34,7 +34,8 @@ MAX_STEPS = 12
 """Maximum number of steps that are listed individually after a run."""
 BANDWIDTHS = (
     "algbw: data of every rank over the time of a step, or over the mean time of several; busbw: that times "
-    "2 (n - 1) / n for an all-reduce, (n - 1) / n for an all-to-all, as nccl-tests define them."
+    "2 (n - 1) / n for an all-reduce, 1 for a broadcast or a reduce and (n - 1) / n for other operations, as "
+    "nccl-tests define them."
 )
 DATA = (
     "data: of every rank; of a whole step what all ranks sent together, in their domains too; "
@@ -186,6 +187,9 @@ def steps_table(run: Run, *, max_steps: int = MAX_STEPS) -> Table | None:
         "busbw",
     ]
     result = Table([*columns, "last host"], title="Step by step", left=2)
+    result.note = (
+        "algbw, busbw: over the time from the start of the step, in which it may overlap the step before."
+    )
     times, rates, names = quantities.time_text, quantities.rate_text, job_names([run])
     for step in run.steps:
         ideal, time = step["ideal_ns"], step["time_ns"]

@@ -21,10 +21,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
+from weftline.measures import stats
 from weftline.measures.steps import is_whole, job_names, job_of, mean
 from weftline.terminal import Table
 
 if TYPE_CHECKING:
+    from weftline.measures.lines import Line, Mean
     from weftline.runs import Run
 
 NOTE = (
@@ -168,6 +170,55 @@ def table(run: Run, *, name: str = "") -> Table | None:
         steps = f"{row['steps']:,}"
         ends = [_longest_text(row), *([_stage_text(row)] if has_stages else []), str(row["last_rank"])]
         result.rows.append([row["job"], row["operation"], steps, time, *shown, *ends])
+    return result
+
+
+PARTS = ("time_ns", "computing_ns", "communication_ns", "senders_ns", "waiting_ns")
+"""The time of a step, and the four causes that add up to it."""
+
+
+def means(line: Line) -> list[tuple[str, str, dict[str, Mean]]]:
+    """Return each job of the runs of a line with its operation: means of `PARTS` over the seeds."""
+    from weftline.measures.lines import Mean
+
+    of_runs = [{(row["job"], row["operation"]): row for row in causes(run)} for run in line.runs]
+    found = []
+    for job, operation in dict.fromkeys(key for rows in of_runs for key in rows):
+        own = [rows.get((job, operation)) for rows in of_runs]
+        of_parts = {
+            key: Mean.of([row[key] if row else None for row in own], line.interval, keys=line.keys)
+            for key in PARTS
+        }
+        found.append((job, operation, {key: mean for key, mean in of_parts.items() if mean}))
+    return found
+
+
+def means_json(line: Line) -> list[dict[str, Any]]:
+    """Return `means` as JSON: each with half of its 95 % interval and the number of seeds."""
+    return [
+        {"job": job, "operation": operation}
+        | {
+            key: {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
+            for key, mean in parts.items()
+        }
+        for job, operation, parts in means(line)
+    ]
+
+
+def means_table(line: Line, *, name: str = "") -> Table | None:
+    """Return `means` as a table; None: there are none. `name`: which line it is."""
+    rows = means(line)
+    if not rows:
+        return None
+    columns = ["job", "operation", "time", "computing", "exposed communication"]
+    columns += ["waiting for senders", "waiting for the slowest"]
+    title = f"Where the time of steps went{name and ', '}{name}, over the seeds"
+    counts = sorted({mean.count or 0 for *_, parts in rows for mean in parts.values()})
+    note = f"Means over {stats.seeds_text(counts)}; ±: half of the 95 % interval."
+    result = Table(columns, title=title, left=2, note=note)
+    for job, operation, parts in rows:
+        shown = [parts[key].text(quantities.time_text) if key in parts else "–" for key in PARTS]
+        result.rows.append([job, operation, *shown])
     return result
 
 

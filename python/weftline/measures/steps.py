@@ -187,11 +187,17 @@ def bandwidth(key: str) -> Callable[..., float | None]:
 def rate(rows: Sequence[dict[str, Any]], key: str) -> float | None:
     """Return a bandwidth of operations together: their bytes over their time, as nccl-tests have it.
 
-    For one size that is the size over the mean time, which the mean of the bandwidths is not.
+    For one size that is the size over the mean time, which the mean of the bandwidths is not: that of a row
+    is over the time from its own start, in which it may overlap the operation before it.
     """
     rows = [row for row in rows if row[key] is not None and row["time_ns"]]
     time = math.fsum(row["time_ns"] for row in rows)
-    return math.fsum(row[key] * row["time_ns"] for row in rows) / time if rows else None
+    return math.fsum(8e9 * row["bytes"] * _over_algbw(row, key) for row in rows) / time if rows else None
+
+
+def _over_algbw(row: dict[str, Any], key: str) -> float:
+    """Return a bandwidth of a row over its algorithm bandwidth."""
+    return row[key] / row["algbw_bps"] if row["algbw_bps"] else 1.0
 
 
 def over_ideal(run: Run, flows: Flows = ALL) -> float | None:

@@ -49,6 +49,18 @@ fn bandwidths_are_those_of_nccl_tests_and_steps_are_counted_from_finish_to_finis
 }
 
 #[test]
+fn the_bandwidth_of_a_step_that_overlaps_the_one_before_is_over_the_time_from_its_own_start() {
+    let dir = Scratch::new();
+    let names = Names { groups: vec!["a".into()], ..Names::default() };
+    let second = StepRecord { begin: Time::from_us(9), ..step(0, 1, 2, Some(10)) };
+    write(dir.path(), &names, &[step(0, 0, 0, Some(9)), second]).unwrap();
+    let rows = read(dir.path()).unwrap();
+    // It adds 1 us to its job, and took 8 us: 8 kbit in these are 1 Gb/s.
+    assert_eq!((&rows[1]["time_ns"], &rows[1]["algbw_bps"]), (&json!(1e3), &json!(1e9)));
+    assert_eq!(rows[1]["busbw_bps"], json!(1.5e9));
+}
+
+#[test]
 fn events_that_finish_in_another_order_count_from_the_finish_before_them_so_that_their_mean_is_that_of_all() {
     let part = StepRecord { part: true, ..step(0, 9, 0, Some(5)) };
     let steps =
