@@ -203,6 +203,23 @@ fn a_lone_flow_over_all_nics_has_the_sum_of_their_rates() {
 }
 
 #[test]
+fn a_lone_flow_over_nics_of_unlike_rates_has_the_sum_of_them() {
+    let (_, kept, _) = sent(&all_nics(&flows(&[("1000B", 0)])), &[]);
+    let first = times(&kept)[0];
+    for gbps in [150u64, 100, 50] {
+        let slower = format!("[{{ between = [\"host0\", \"tor1\"], rate = \"{gbps}Gbps\" }}]");
+        let (bytes, kept, _) = sent(&all_nics(&flows(&[("8001KB", 5)])), &[("topology.override", &slower)]);
+        let took = times(&kept)[0];
+        // 600 Gb/s of the other three NICs; a packet may leave late by the time of one at the slowest NIC.
+        let (all, packet) = (8000 * 1048 * 8000 / (600 + gbps), Time(1048 * 8000 / gbps));
+        assert!((took - first).0.abs_diff(all) <= packet.0, "{gbps}: {took} {first}");
+        assert!(kept.flows[0].ideal <= took && kept.flows[0].packets_retransmitted == 0, "{gbps}: {took}");
+        let share = bytes[1] as f64 / bytes.iter().sum::<u64>() as f64;
+        assert!((share - gbps as f64 / (600 + gbps) as f64).abs() < 0.002, "{gbps}: {bytes:?}");
+    }
+}
+
+#[test]
 fn a_flow_over_all_nics_has_the_rate_of_those_that_lead_to_its_receiver() {
     let (_, kept, _) = sent(&all_nics(&flows(&[("1000B", 0)])), &[]);
     let first = times(&kept)[0];

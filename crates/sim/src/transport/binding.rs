@@ -163,6 +163,23 @@ impl HostContext<'_> {
         if rate.0 > 0 { rate } else { own }
     }
 
+    /// By how many packets a paced flow to `dst` may be late and make up for it; 0: what is late stays late.
+    #[inline]
+    pub fn late_packets(&self, dst: u32) -> u64 {
+        if self.settings.nic_policy == NicPolicy::All { self.nics_of_unlike_rates(dst) } else { 0 }
+    }
+
+    /// How many NICs that are up lead to `dst`, if their rates differ. A flow's packet may then become due while all of them are
+    /// busy, and be late by the time of one packet of each; NICs of one rate become free in turn, each when a packet is due.
+    #[cold]
+    #[inline(never)]
+    fn nics_of_unlike_rates(&self, dst: u32) -> u64 {
+        let NextHops::Many(ports) = self.map.routes.hops_from(self.rows[0], dst) else { return 0 };
+        let rates =
+            || ports.iter().map(|&local| self.port(local)).filter(|port| port.up).map(|port| port.line.rate);
+        if rates().min() == rates().max() { 0 } else { rates().count() as u64 }
+    }
+
     fn port(&self, local: u32) -> &Port {
         &self.net.ports[(self.first_port + local) as usize]
     }

@@ -139,9 +139,14 @@ impl Rdma {
         pair.last_size = size;
         // The pacing gap, from the start of this packet to the start of the next.
         let rate = if settings.pacing { pair.control.rate } else { pair.line_rate };
-        let due = now + pacing_gap(u64::from(size), rate, &cx.settings.rules);
+        let gap = |rate| pacing_gap(u64::from(size), rate, &cx.settings.rules);
         let nic = &mut self.nics[usize::from(pair.nic)];
-        nic.set_due(pair.gate, due);
+        let from = match cx.late_packets(pair.dst) {
+            0 => now,
+            // Or from when this packet was due, within limits.
+            late => nic.due(pair.gate).max(now.saturating_sub(Time(late * gap(pair.line_rate).0))),
+        };
+        nic.set_due(pair.gate, from + gap(rate));
         pair.update_gate(nic);
         if settings.rto.is_some() && !pair.rto_armed {
             pair.rto_armed = true;
