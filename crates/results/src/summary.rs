@@ -21,7 +21,7 @@
 //! links    { "leaf -> spine": {ports, packets_sent, bytes_sent, drops, ...} }          totals by kind of link
 //! drop_causes, cebinae, ... { "s0.p3": {..} }               the tables by port that queue disciplines declare; absent without
 //! capture  { packets, bytes, stopped_ns }                   of capture.pcapng; stopped_ns: when it was full, else null
-//! failures [ {at_ns, change} ]                              changes of links and switches up to the end; those drawn, by name
+//! failures [ {at_ns, change} ]                              changes up to the end; those drawn, by name
 //! memo     { steps_simulated, steps_repeated, why_not }     with run.memo; why a step was not taken for another, the last time
 //! jobs     [ {job, start_ns, finish_ns, completion_ns} ]
 //! ```

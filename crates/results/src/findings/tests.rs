@@ -115,7 +115,9 @@ fn changes_after_the_end_of_the_run_are_counted_and_the_first_of_them_is_named()
          is spine0 up at 5.000 ms)"
     );
     outcome.end = Time::from_ms(50);
-    assert!(after_the_end(&outcome, &names).unwrap().ends_with("happen (leaf0 - spine1 at 10Gbps at 100.000 ms)"));
+    assert!(
+        after_the_end(&outcome, &names).unwrap().ends_with("happen (leaf0 - spine1 at 10Gbps at 100.000 ms)")
+    );
 }
 
 #[test]
