@@ -113,6 +113,42 @@ def test_a_claim_on_a_percentile_of_queues_counts_the_bins_of_both_sides(swept):
         assert verdict.word == word and [r.kind for r in verdict.reasons] == ["bin"] * (word == "OPEN")
     for bound, word in ((1.04, "OPEN"), (1.06, "PASS")):
         assert claims.check(claim | {"against": "DCTCP", "below": bound}, lines, []).word == word
+        than = claim | {"than": {"line": "DCTCP"}, "below": bound}
+        assert claims.check(than, lines, [], than=(lines, [])).word == word
+
+
+def test_a_claim_on_a_ratio_of_two_panels_is_open_where_both_have_the_same_runs(swept, monkeypatch):
+    lines = [
+        Line(label, list(cell.runs.values()))
+        for label, cell in zip(("HPCC", "DCTCP"), weftline.load(swept).cells[::2], strict=True)
+    ]
+    claim = {"text": "shorter", "kind": "metric", "metric": "fct_mean", "line": "HPCC", "below": 2}
+    monkeypatch.setattr(claims.pooling, "are_same_bits", lambda runs, others: True)
+    monkeypatch.setattr(
+        claims.numbers, "of_line", lambda line, name: claims.numbers.of_values(line, [1.0] * 3)
+    )
+    for more, kinds in (({"line": "DCTCP"}, ["same runs"]), ({"metric": "fct_p99"}, [])):
+        verdict = claims.check(claim | {"than": more}, lines, [], than=(lines, []), steady=False)
+        assert [reason.kind for reason in verdict.reasons if reason.kind != "short"] == kinds, more
+
+
+def test_a_bootstrap_of_fewer_than_ten_seeds_gives_no_star_and_no_verdict(engine, tmp_path, scenario):
+    path = tmp_path / "which.toml"
+    text = SWEEP.replace("seeds = 3", "seeds = 9") + BOUND.replace("3.5", "3.2") + 'interval = "bootstrap"\n'
+    path.write_text(text)
+    assert main(["sweep", str(path), "--quiet"]) == 0
+    result = weftline.load(tmp_path / "out/sweeps/which")
+    assert {reason.kind for cell in result.cells for reason in result.judgement(cell).reasons} == {
+        "bootstrap"
+    }
+    assert not any(result.separation("slowdown_p99", cell).order for cell in result.cells)
+    few = [text for text in result.warnings if text.startswith("9 seeds: a bootstrap interval")]
+    assert len(few) == 1 and not any("normal distribution" in text for text in result.warnings)
+    path.write_text(text.replace("seeds = 9", "seeds = 10"))
+    assert main(["sweep", str(path), "--quiet"]) == 0
+    result = weftline.load(tmp_path / "out/sweeps/which")
+    assert "open" not in {result.verdict(cell) for cell in result.cells}
+    assert any(result.separation("slowdown_p99", cell).order for cell in result.cells)
 
 
 def test_a_first_one_is_named_only_where_it_is_separated_from_all_others():

@@ -2,7 +2,8 @@
 
 import pytest
 
-from weftline.measures import sharing
+import weftline
+from weftline.measures import evidence, sharing
 from weftline.measures.over_time import Interval
 
 
@@ -105,6 +106,27 @@ def test_goodputs_are_means_from_the_first_start_to_the_end():
     assert sharing.total_goodput(run, ns3=True) == pytest.approx(12e9 * 98 / 99)
     assert sharing.index(run) == pytest.approx(0.9)
     assert sharing.normalised_index(run, [2, 1]) == pytest.approx(1)
+
+
+def test_goodputs_to_the_end_of_the_run_decide_nothing_where_a_flow_ended_before_it(tmp_path):
+    """DCTCP against TIMELY, 1 MB each: their goodputs to the end are alike, and their shares are not."""
+    link = {"rate": "10Gbps", "delay": "1us"}
+    bulk = [
+        {"kind": "bulk", "group": "a", "hosts": "0", "to": "2", "size": "1MB"},
+        {"kind": "bulk", "group": "b", "hosts": "1", "to": "3", "size": "1MB"},
+    ]
+    scenario = {
+        "topology": {"kind": "dumbbell", "left": 2, "right": 2, "host_link": link, "bottleneck_link": link},
+        "transport": {"controller": {"kind": "dctcp", "min_rate": "auto"}},
+        "workload": [bulk[0], {**bulk[1], "transport": {"controller": {"kind": "timely"}}}],
+        "measure": {"goodput": {"by": "flow", "flows": ["0-1"], "every": "100us"}},
+    }
+    run = weftline.run(scenario, out=tmp_path / "ended")
+    assert sharing.index(run) == pytest.approx(1, rel=1e-3) and sharing.ended(run) == (1, 2)
+    assert [reason.kind for reason in evidence.against([run], "jain") if reason.kind != "seeds"] == ["ended"]
+    assert "ended" not in {reason.kind for reason in evidence.against([run], "fairness")}
+    cut = weftline.run({**scenario, "run": {"until": "500us"}}, out=tmp_path / "cut")
+    assert sharing.ended(cut) == (0, 2) and not evidence.ended_text("jain", [cut])
 
 
 def test_a_run_of_no_more_than_a_second_has_nothing_without_its_last_second():

@@ -4,6 +4,7 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
 `against` finds in the runs. A single reason makes a verdict open, whatever the interval says:
 
     seeds        fewer than two runs: there is no interval; claims of experiments need three
+    bootstrap    too few runs for a bootstrap interval: it is too narrow
     same         all seeds gave the same flows, bit by bit, and the same number: it is one observation
     runs         a run stalled, was interrupted or is missing
     unfinished   flows that never finished, where the number is of finished flows only: they flatter it
@@ -27,6 +28,7 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     samples      too few samples of queues for the percentile: fewer than twenty lie beyond it in some run
     bin          the bound, or the difference, lies within a bin of the histogram that the number is read from
     undecided    flows that had not finished when the run ended, and whose deadline lies after that
+    ended        measured flows ended before the run did, where the number is of their goodputs to its end
     recovered    runs whose goodput had not recovered: the time to recover is a lower bound
     places       a place of the figure was not run, of a claim on all places
     same runs    two lines are the same run, of a claim on their ratio
@@ -55,6 +57,7 @@ from weftline.measures import (
     measured_alike,
     readings,
     recovery,
+    sharing,
     stats,
     steady,
     steps,
@@ -65,6 +68,7 @@ from weftline.runs import Run
 
 KINDS = {
     "seeds": "too few seeds",
+    "bootstrap": "too few seeds for a bootstrap",
     "same": "the same flows under all seeds",
     "runs": "runs that did not end, or are missing",
     "unfinished": "unfinished flows, which the number leaves out",
@@ -83,6 +87,7 @@ KINDS = {
     "samples": "too few samples for the percentile",
     "bin": "within a bin of the histogram",
     "undecided": "deadlines that were not decided when the run ended",
+    "ended": "flows that ended before the run, so that the number is one of their sizes",
     "recovered": "goodput that had not recovered, so that the time is a lower bound",
     "measured": "no value",
     "places": "places that were not run",
@@ -287,6 +292,7 @@ def against(
     undecided: str | None = None,
     values: Sequence[float | None] | None = None,
     pooled: float | None = None,
+    method: str = "t",
 ) -> list[Reason]:
     """Return the reasons against a verdict on a metric of runs that differ in the seed alone.
 
@@ -310,9 +316,14 @@ def against(
         The metric of each run: runs that are the same one and have the same value are one observation.
     pooled : float, optional
         The percentile of the flows of all runs together, to be held against the mean of `values`.
+    method : {"t", "bootstrap"}
+        How the interval over the runs is found.
     """
     flows = flows or Flows()
     found = of_endings(runs, asked)
+    if method == "bootstrap" and 1 < len(runs) < stats.FEW_OF_BOOTSTRAP:
+        text = f"{len(runs)} runs; below {stats.FEW_OF_BOOTSTRAP} its intervals are too narrow"
+        found.append(Reason("bootstrap", text))
     if values is not None:
         found += _same_runs(runs, values) + _not_pooled(name, runs, values, pooled)
     if known is not None and known < len(runs):
@@ -326,6 +337,8 @@ def against(
         found.append(Reason("paths", text))
     if text := unrecovered_text(name, runs):
         found.append(Reason("recovered", text))
+    if text := ended_text(name, runs):
+        found.append(Reason("ended", text))
     if text := measured_alike.unlike(name, runs):
         found.append(Reason("measures differ", f"{text} in the runs of one mean"))
     if text := measured_alike.few_samples(name, runs, BEYOND_OF_INTERVAL if len(runs) > 1 else BEYOND):
@@ -680,6 +693,20 @@ def paths_differ(name: str, runs: Sequence[Run], others: Sequence[Run]) -> list[
 def unrecovered_text(name: str, runs: Sequence[Run]) -> str:
     """Return ``"2 of 5 runs had not recovered"``; "" if all had, or the metric is not of that."""
     return recovery.unrecovered_text(runs) if split(name)[0] == "recovery" else ""
+
+
+def ended_text(name: str, runs: Sequence[Run]) -> str:
+    """Return how many measured flows ended before the run, for a metric of goodputs to its end; else ""."""
+    if split(name)[0] not in sharing.TO_THE_END:
+        return ""
+    counts = [sharing.ended(run) for run in runs]
+    ended, of = sum(count for count, _ in counts), sum(count for _, count in counts)
+    if not ended:
+        return ""
+    return (
+        f"{ended:,} of {of:,} measured flows ended before the run did: their mean goodputs to its end are "
+        "their sizes over one time; see fairness"
+    )
 
 
 def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> str:

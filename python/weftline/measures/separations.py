@@ -110,6 +110,7 @@ def of_metric(name: str, title: str = "") -> Subject:
             undecided=line.counts.undecided_text(line.runs, name),
             values=line.values(name),
             pooled=line.counts.pooled(line.runs, name, counted),
+            method=line.interval,
         )
 
     def left(line: Line) -> str:
@@ -187,6 +188,7 @@ def of_size(decade: int, percentile: str = "p99") -> Subject:
             left=unfinished(line),
             values=list(values(line).values()) if len(values(line)) == len(line.runs) else None,
             pooled=pooled(line, counted),
+            method=line.interval,
         )
 
     below = quantities.bytes_text(10 ** (decade - 1))

@@ -26,6 +26,10 @@ SPAN_NS = 1e6
 SECOND_NS = 1e9
 COUNTED = 98 / 99
 """What the authors of Cebinae count of a full link: their last sample is never taken."""
+TO_THE_END = ("jain", "jain_without_last_second", "jain_ideal", "first_share")
+"""Metrics of goodputs to the end of the run, in which a flow that ends before it has its size alone."""
+EARLY = 0.01
+"""Share of the measured time by which a flow that ended early ended before the run did."""
 FAIR = 0.95
 """Jain's index from which shares count as fair."""
 
@@ -125,6 +129,19 @@ def group_means(run: Run, *, ns3: bool = False) -> dict[str, float]:
     for group, rate in goodputs(run, ns3=ns3):
         by_group.setdefault(group, []).append(rate)
     return {group: math.fsum(rates) / len(rates) for group, rates in by_group.items()}
+
+
+def ended(run: Run) -> tuple[int, int]:
+    """Return how many of the flows whose goodput was measured ended before the run did, and of how many."""
+    shares = run.shares()
+    if not shares or not run.summary.get("flows_done"):
+        return 0, len(shares)
+    start, end = min(share["start_ns"] for share in shares), over_time.end_ns(run)
+    of = columns.read(run.flows, ("flow_id", "finish_ns"))
+    finishes = dict(zip(*of.values(), strict=True))
+    latest = end - EARLY * (end - start)
+    times = [finishes.get(share["flow"]) for share in shares]
+    return sum(time is not None and time < latest for time in times), len(shares)
 
 
 def total_goodput(run: Run, *, ns3: bool = False) -> float | None:

@@ -156,10 +156,9 @@ def check(
         for of, lines in used
         for reason in _reasons(of, [line for line in lines if line.runs], steady=steady)
     )
-    if len(sides) == 1 and mean:
-        against |= dict.fromkeys(_within_bin(claim, sides[0].by_edge()))
-    if len(sides) == 1:
-        against |= dict.fromkeys(_same_runs(sides[0], found))
+    if mean:
+        against |= dict.fromkeys(_within_bin(claim, _by_edge(sides)))
+    against |= dict.fromkeys(_same_runs(sides, found))
     return verdict(
         claim,
         mean.value if mean else None,
@@ -280,6 +279,16 @@ def _reasons(claim: dict[str, Any], used: Sequence[Line], *, steady: bool) -> li
     return [*of_lines(used, "slowdown_mean", steady=steady), *_few_flows(claim, used)]
 
 
+def _by_edge(sides: Sequence[_Side]) -> list[numbers.BySeed]:
+    """Return the lowest and the highest number of each seed by edges of bins; nothing: it is exact."""
+    edges = [side.by_edge() for side in sides]
+    if len(sides) == 1 or not any(edges):
+        return list(edges[0])
+    # A side without bins is exact.
+    mine, other = (edge or [side.by_seed()] * 2 for edge, side in zip(edges, sides, strict=True))
+    return [numbers.ratio(mine[0], other[1]), numbers.ratio(mine[1], other[0])]
+
+
 def _within_bin(claim: dict[str, Any], edges: Sequence[numbers.BySeed]) -> list[evidence.Reason]:
     """Return the reason that bins give: a bound lies within what the number can be between their edges."""
     means = [numbers.mean(edge) for edge in edges]
@@ -289,21 +298,35 @@ def _within_bin(claim: dict[str, Any], edges: Sequence[numbers.BySeed]) -> list[
     return [evidence.Reason("bin", "the number is known up to a bin, in which a bound lies")]
 
 
-def _same_runs(side: _Side, ratios: numbers.BySeed) -> list[evidence.Reason]:
+def _same_runs(sides: Sequence[_Side], ratios: numbers.BySeed) -> list[evidence.Reason]:
     """Return the reason that a ratio of runs that are the same gives: what differs has no effect.
 
-    Not where two bounds say that the two are alike.
+    Not where two bounds say that the two are alike, and not of two numbers of one run.
     """
-    if "above" in side.claim and {"below", "at_most"} & side.claim.keys():
+    claim = sides[0].claim
+    if "above" in claim and {"below", "at_most"} & claim.keys():
         return []
-    used = [line for one in side.needed if (line := side.line(*one))]
-    if len(used) < 2 or any(number.value != 1.0 for number in ratios.values()):
+    used = [[line for one in side.needed if (line := side.line(*one))] for side in sides]
+    if any(number.value != 1.0 for number in ratios.values()):
         return []
-    mine, *others = used
-    same = [line for line in others if pooling.are_same_bits(mine.runs, line.runs)]
-    names = [" at ".join(filter(None, (line.label, line.place))) for line in (mine, *same)]
+    if len(sides) == 1:
+        mine, *others = used[0]
+        same = [line for line in others if pooling.are_same_bits(mine.runs, line.runs)]
+        alike = [mine, *same] if same else []
+    else:
+        pairs = list(zip(*used, strict=False))
+        same_bits = all(pooling.are_same_bits(one.runs, other.runs) for one, other in pairs)
+        one_run = all(_folders(one) == _folders(other) for one, other in pairs)
+        alike = [*used[0], *used[1]] if len(used[0]) == len(used[1]) and same_bits and not one_run else []
+    if not alike:
+        return []
+    names = dict.fromkeys(" at ".join(filter(None, (line.label, line.place))) for line in alike)
     text = f"{' and '.join(names)} gave the same results under every seed: what differs has no effect"
-    return [evidence.Reason("same runs", text)] if same else []
+    return [evidence.Reason("same runs", text)]
+
+
+def _folders(line: Line) -> set[str]:
+    return {pooling.folder_of(run) for run in line.runs}
 
 
 def _few_flows(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:

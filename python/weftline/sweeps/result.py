@@ -376,6 +376,7 @@ class SweepResult:
             undecided=self.choice.undecided_text(list(cell.runs.values()), name),
             values=list(self.values(name, cell).values()),
             pooled=self._pooled(name, cell),
+            method=self.report.interval,
         )
 
     def _pooled(self, name: str, cell: Cell) -> float | None:

@@ -334,6 +334,11 @@ def warnings(result: SweepResult) -> list[str]:
         found.append(
             "one seed: no interval, and a difference cannot be distinguished from chance; try seeds = 5"
         )
+    elif result.report.interval == "bootstrap" and seeds < stats.FEW_OF_BOOTSTRAP:
+        found.append(
+            f"{seeds} seeds: a bootstrap interval over fewer than {stats.FEW_OF_BOOTSTRAP} is too narrow and "
+            f'decides nothing; use interval = "t", or {stats.FEW_OF_BOOTSTRAP} seeds or more'
+        )
     elif seeds < stats.FEW:
         found.append(
             f"{seeds} seeds: an interval over few seeds is wide and assumes a "
@@ -365,6 +370,11 @@ def warnings(result: SweepResult) -> list[str]:
         f"{text}: metrics of steps exclude the others, which favours schemes with many unfinished steps"
         for text in dict.fromkeys(filter(None, of_steps))
     ]
+    of_sizes: dict[str, list[str]] = {}
+    for name in result.metrics:
+        if text := evidence.ended_text(name, result.runs):
+            of_sizes.setdefault(text, []).append(name)
+    found += [f"{', '.join(names)}: {text}" for text, names in of_sizes.items()]
     of_paths = (evidence.paths_text(name, result.runs) for name in result.metrics)
     found += [
         f"{text}: metrics of known paths exclude them, which favours schemes with many unknown paths"
