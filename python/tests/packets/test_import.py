@@ -277,6 +277,76 @@ def test_the_later_columns_of_nfdump_and_those_of_ipfix_are_known(tmp_path):
     assert rows(path) == [(0, 1, 3000, 0)], "the exporter cut it after a minute"
 
 
+def test_what_several_exporters_or_files_have_of_a_flow_counts_once(tmp_path, capsys):
+    head = "ts,te,sa,da,sp,dp,pr,ipkt,ibyt"
+
+    def record(start, end, where="", source_port=1000):
+        times = ",".join(f"2026-01-31 12:00:{at:06.3f}" for at in (start, end))
+        return f"\n{times},10.0.0.1,10.0.0.2,{source_port},80,TCP,100,104000{where}"
+
+    path, other = tmp_path / "a.csv", tmp_path / "b.csv"
+    both = record(0, 1, ",r1,0") + record(0.001, 1.001, ",r2,0")
+    path.write_text(head + ",ra,dir" + both + record(5, 6, ",r2,0"))
+    found = traces.read([path])
+    assert [row[2:] for row in found.rows] == [(100_000, 0), (100_000, 5 * 10**9)]
+    assert (found.at_several, found.unnumbered, found.overlapping) == (1, 1, 0)
+    # One router, as packets came in and as they left; it cut the flow in pieces.
+    both = record(0, 1, ",r1,0") + record(0.001, 1.001, ",r1,1")
+    path.write_text(head + ",ra,dir" + both + record(1.5, 2, ",r1,0"))
+    assert [row[2] for row in rows(path)] == [200_000]
+    # A file for each router, without a column that says so.
+    path.write_text(head + record(0, 1) + record(5, 5.5, source_port=7))
+    other.write_text(head + record(0.01, 1.01) + record(5.01, 5.6, source_port=7))
+    for files in ([path, other], [other, path], [path, path]):
+        found = traces.read(files)
+        assert [row[2] for row in found.rows] == [100_000, 100_000] and found.at_several == 2
+    # In one file nothing tells them apart.
+    path.write_text(path.read_text() + record(0.01, 1.01))
+    assert main(["import", str(path), "--out", str(tmp_path / "flows.csv")]) == 0
+    assert "warning: 1 five-tuples have records that overlap in time" in capsys.readouterr().err
+
+
+def test_files_of_records_that_continue_each_other_are_one_point(tmp_path):
+    """An exporter cuts a flow each minute, and its files each five minutes, later by half a minute."""
+    head = "src,dst,start_s,end_s,bytes\n"
+
+    def of_exporter(name, later):
+        pieces = [(at, at + 59.9, "10.0.0.1") for at in range(30, 600, 60)]
+        pieces += [(at, at + 0.1, f"10.0.1.{at // 7}") for at in range(0, 600, 7)]
+        files = [tmp_path / f"{name}.{part}.csv" for part in range(2)]
+        for part, file in enumerate(files):
+            own = [each for each in pieces if part == (each[1] > 305)]
+            lines = [f"{source},10.0.0.2,{at + later},{end + later},1000" for at, end, source in own]
+            file.write_text(head + "\n".join(lines) + "\n")
+        return files
+
+    one, other = of_exporter("one", 0), of_exporter("other", 0.01)
+    expected = sorted(row[2] for row in traces.read(one).rows)
+    assert expected == [1000] * 86 + [10_000] and traces.read(one).at_several == 0
+    for files in (one[::-1], one + other, [*other[::-1], one[1], one[0]]):
+        found = traces.read(files)
+        assert sorted(row[2] for row in found.rows) == expected
+        assert found.at_several == (87 if len(files) > 2 else 0)
+
+
+def test_total_counts_of_a_flow_are_not_added_up(tmp_path):
+    names = "sourceIPv4Address,destinationIPv4Address,sourceTransportPort,flowStartMilliseconds,"
+    names += "flowEndMilliseconds,protocolIdentifier,octetTotalCount,packetTotalCount,"
+    names += "packetDeltaCount,reverseOctetTotalCount,reversePacketTotalCount\n"
+    parts = ["0,60000,6,1040000,1000,1000,400,10", "0,120000,6,2080000,2000,1000,1400,10"]
+    parts += ["120500,130000,6,10400,10,10,400,10", "0,120000,6,2080000,2000,1000,1400,10"]
+    files = [tmp_path / f"{number}.csv" for number in range(4)]
+    for number, file in enumerate(files):
+        file.write_text(names + f"10.0.0.1,10.0.0.2,1,{parts[number]}\n")
+    files[0].write_text(names + "".join(f"10.0.0.1,10.0.0.2,1,{part}\n" for part in parts[:3]))
+    # The largest of those with one start; what began later is added, as it is the same flow by `idle_ns`.
+    assert rows(files[0]) == [(0, 1, 2_010_000, 0), (1, 0, 1000, 0)]
+    assert [row[2] for row in traces.read([files[1], files[3]]).rows] == [2_000_000, 1000]
+    both = names.replace("reverseOctetTotalCount", "octetDeltaCount")
+    files[0].write_text(both + f"10.0.0.1,10.0.0.2,1,{parts[1]}\n")
+    assert [row[2] for row in rows(files[0], header_bytes=0)] == [1400], "what is not a total comes first"
+
+
 def test_plain_columns_do(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,1000,500\n10.0.0.2,10.0.0.1,1750,10\n")

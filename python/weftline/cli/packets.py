@@ -172,6 +172,11 @@ def _import(options: argparse.Namespace) -> int:
             "flows without numbers of packets were seen at several points of observation: each has the size "
             "that was seen at the one with most of its bytes",
         ),
+        (
+            found.overlapping,
+            "five-tuples have records that overlap in time, in files without a column of their exporters: "
+            "their bytes are added up, and count several times if several exporters reported them",
+        ),
         (found.unmapped, "flows left out: --map does not name one of their ends"),
         (found.inside, "flows left out: they begin and end at one host"),
         (found.headers_alone, "records left out: they have no more bytes than headers"),

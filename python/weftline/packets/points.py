@@ -113,12 +113,12 @@ def _continued(file: _File, done: list[_File]) -> _File | None:
         return in_time and before.first.interfaces == file.first.interfaces
 
     def likeness(before: _File) -> tuple[int, int, str]:
-        return _alike(before.path, file.path), before.last_ns, before.path
+        return alike(before.path, file.path), before.last_ns, before.path
 
     return max(filter(may_be, done), key=likeness, default=None)
 
 
-def _alike(one: str, other: str) -> int:
+def alike(one: str, other: str) -> int:
     """Return with how many equal characters two names begin."""
     pairs = zip(one, other, strict=False)
     return next((place for place, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))

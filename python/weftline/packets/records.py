@@ -13,7 +13,7 @@ import ipaddress
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -37,10 +37,22 @@ _COLUMNS: dict[str, dict[str, int]] = {
     "protocol": {"protocol": 1, "pr": 1, "proto": 1, "protocolIdentifier": 1},
     "packets": {"packets": 1, "ipkt": 1, "packetDeltaCount": 1, "packetTotalCount": 1},
     "bytes": {"bytes": 1, "ibyt": 1, "octetDeltaCount": 1, "octetTotalCount": 1},
-    "packets_back": {"packets_back": 1, "opkt": 1, "reversePacketDeltaCount": 1},
-    "bytes_back": {"bytes_back": 1, "obyt": 1, "reverseOctetDeltaCount": 1},
+    "packets_back": {
+        "packets_back": 1,
+        "opkt": 1,
+        "reversePacketDeltaCount": 1,
+        "reversePacketTotalCount": 1,
+    },
+    "bytes_back": {"bytes_back": 1, "obyt": 1, "reverseOctetDeltaCount": 1, "reverseOctetTotalCount": 1},
+    "exporter": {"exporter": 1, "ra": 1, "routerIP": 1, "exporterIPv4Address": 1, "exporterIPv6Address": 1},
+    "domain": {"observationDomainId": 1},
+    "point": {"observationPointId": 1},
+    "direction": {"direction": 1, "dir": 1, "flowDirection": 1},
 }
 """What a record may say: names of the column, and nanoseconds of its unit where it is a time."""
+_COUNTS = ("bytes", "packets", "bytes_back", "packets_back")
+_OBSERVER = ("exporter", "domain", "point", "direction")
+"""The columns that tell where a flow was observed."""
 _REQUIRED = ("src", "dst", "start", "bytes")
 _PROTOCOLS = {"TCP": TCP, "UDP": UDP, "ICMP": 1, "ICMP6": 58, "SCTP": 132, "GRE": 47, "ESP": 50}
 _HEADERS = {TCP: 40, UDP: 28}
@@ -55,16 +67,29 @@ class Layout:
     places: dict[str, int]
     units: dict[str, int]
     width: int
+    are_totals: bool
+    """Its counts are of a flow since it began, not since the record before."""
+
+
+@dataclass(slots=True)
+class Table:
+    """The records of a file."""
+
+    file: str
+    by_observer: dict[tuple[str, ...], list[Seen]] = field(default_factory=dict)
+    """By what the record says of where it comes from; empty texts where it does not."""
+    are_totals: bool = False
+    """Its counts are of a flow since it began, so that those of one flow are not added up."""
+    names_exporter: bool = False
+    """A column names the exporter."""
 
 
 HEADERS_ALONE, NO_PACKETS, NO_PROTOCOL = "headers alone", "no packets", "no protocol"
 """What is counted of records, each direction alone."""
 
 
-def read(
-    path: str | Path, *, header_bytes: int | None = None, counts: Counter[str] | None = None
-) -> Iterator[Seen]:
-    """Yield the records of a table, reverse directions as records of their own.
+def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[str] | None = None) -> Table:
+    """Return the records of a table, reverse directions as records of their own.
 
     Parameters
     ----------
@@ -89,15 +114,18 @@ def read(
             if header is None:
                 raise InputError(f"{path}: is empty: expected a header such as src,dst,start_ns,bytes")
             layout = _layout(str(path), header)
+            table = Table(str(path), {}, layout.are_totals, "exporter" in layout.places)
             counts = Counter() if counts is None else counts
             for number, row in enumerate(rows, 1):
                 if not any(cell.strip() for cell in row):
                     continue
                 # nfdump ends with a summary.
                 if row[0].strip() in ("Summary", "No matching flows") or row[0].startswith("Summary:"):
-                    return
+                    break
                 where = f"{path}: record {number} (line {rows.line_num})"
-                yield from _record(where, row, layout, header_bytes, counts)
+                seen = list(_record(where, row, layout, header_bytes, counts))
+                table.by_observer.setdefault(_observer(row, layout), []).extend(seen)
+            return table
     except csv.Error as error:
         raise InputError(f"{path}: line {rows.line_num}: {error}") from None
     except OSError as error:
@@ -108,9 +136,12 @@ def _layout(file: str, header: list[str]) -> Layout:
     places: dict[str, int] = {}
     units: dict[str, int] = {}
     names = [cell.strip().lstrip("\ufeff") for cell in header]
+    are_totals = all(_is_total(name) for name in _COLUMNS["bytes"] if name in names)
     for column, known in _COLUMNS.items():
         for name in known:
-            if name in names and column not in places:
+            # Packets of a total are no packets of what was counted since the record before.
+            is_other = column in _COUNTS and _is_total(name) != are_totals
+            if name in names and column not in places and not is_other:
                 places[column], units[column] = names.index(name), known[name]
     for column in _REQUIRED:
         if column not in places:
@@ -119,7 +150,16 @@ def _layout(file: str, header: list[str]) -> Layout:
             raise InputError(
                 f"{file}: line 1: no column says {column}: {near}expected one of {', '.join(expected)}"
             )
-    return Layout(places, units, len(header))
+    return Layout(places, units, len(header), are_totals)
+
+
+def _is_total(name: str) -> bool:
+    return "TotalCount" in name
+
+
+def _observer(row: list[str], layout: Layout) -> tuple[str, ...]:
+    places = layout.places
+    return tuple(row[places[column]].strip() if column in places else "" for column in _OBSERVER)
 
 
 def _record(

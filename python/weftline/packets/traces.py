@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import itertools
+import heapq
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError
-from weftline.packets import captures, flows, hosts, records
+from weftline.packets import captures, flows, hosts, observers, records
 
 FORMATS = ("auto", "pcap", "csv")
 
@@ -38,6 +38,8 @@ class Imported:
     """Flows, among all that were found, that were seen at several points of observation."""
     unnumbered: int = 0
     """Those of them whose packets have no numbers: each is counted where most of its bytes were seen."""
+    overlapping: int = 0
+    """Five-tuples with records that overlap in time and are added up; no column names their exporters."""
     cut_off: int = 0
     """Packets left out because too little of them was kept to tell whether they have data."""
     headers_alone: int = 0
@@ -66,7 +68,7 @@ def read(
     Parameters
     ----------
     files : list of paths
-        Captures are read together, by time, whatever their order; records one file after the other.
+        They are read together, by time, whatever their order.
     kind : str
         ``pcap``, ``csv`` or ``auto``: by the first bytes of each.
     table : path, optional
@@ -89,14 +91,17 @@ def read(
     """
     imported, counts = Imported(), Counter[str]()
     is_capture = {file: _is_capture(file, kind) for file in files}
-    tables = (
+    tables = [
         records.read(file, header_bytes=header_bytes, counts=counts) for file in files if not is_capture[file]
-    )
-    seen = itertools.chain.from_iterable(tables)
+    ]
+    of_records, count, imported.overlapping = observers.in_order(tables)
+    seen: Iterable[flows.Seen] = of_records
     if packets := [file for file in files if is_capture[file]]:
         ended = imported.ended.append if partial else None
         captured = flows.of_captures(packets, partial=partial, ended=ended, counts=counts)
-        seen = itertools.chain(captured, seen)
+        # Their points are others than those of records.
+        captured = (each._replace(point=each.point + count) for each in captured) if count else captured
+        seen = heapq.merge(captured, of_records, key=lambda each: each.start_ns)
     found = flows.gather(seen, idle_ns=idle_ns)
     imported.cut_off = counts["cut off"]
     imported.headers_alone = counts[records.HEADERS_ALONE]
