@@ -294,7 +294,7 @@ def test_what_several_exporters_or_files_have_of_a_flow_counts_once(tmp_path, ca
     both = record(0, 1, ",r1,0") + record(0.001, 1.001, ",r1,1")
     path.write_text(head + ",ra,dir" + both + record(1.5, 2, ",r1,0"))
     assert [row[2] for row in rows(path)] == [200_000]
-    # A file for each router, without a column that says so.
+    # A file for each router, without a column of the exporter.
     path.write_text(head + record(0, 1) + record(5, 5.5, source_port=7))
     other.write_text(head + record(0.01, 1.01) + record(5.01, 5.6, source_port=7))
     for files in ([path, other], [other, path], [path, path]):

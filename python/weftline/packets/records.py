@@ -77,7 +77,7 @@ class Table:
 
     file: str
     by_observer: dict[tuple[str, ...], list[Seen]] = field(default_factory=dict)
-    """By what the record says of where it comes from; empty texts where it does not."""
+    """By the values of the columns that name an observer, in the order of `_OBSERVER`; missing ones are empty."""
     are_totals: bool = False
     """Its counts are of a flow since it began, so that those of one flow are not added up."""
     names_exporter: bool = False
@@ -139,7 +139,7 @@ def _layout(file: str, header: list[str]) -> Layout:
     are_totals = all(_is_total(name) for name in _COLUMNS["bytes"] if name in names)
     for column, known in _COLUMNS.items():
         for name in known:
-            # Packets of a total are no packets of what was counted since the record before.
+            # The packets that belong to total bytes are total packets.
             is_other = column in _COUNTS and _is_total(name) != are_totals
             if name in names and column not in places and not is_other:
                 places[column], units[column] = names.index(name), known[name]

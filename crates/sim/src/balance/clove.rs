@@ -204,7 +204,7 @@ impl LoadBalancer for Clove {
         }
     }
     /// Headers on every link of the paths that packets were sent on, however far they came: switches that only
-    /// hash are not told of departures.
+    /// hash get no events of departures.
     fn count(&mut self, _now: Time, counters: &mut CounterSet) {
         if let Clove::Host(host) = self {
             host.flowlets.count(counters);
