@@ -77,7 +77,7 @@ class Table:
 
     file: str
     by_observer: dict[tuple[str, ...], list[Seen]] = field(default_factory=dict)
-    """By the values of the columns that name an observer, in the order of `_OBSERVER`; missing ones are empty."""
+    """By the values of the columns in `_OBSERVER`; empty texts where there is no such column."""
     are_totals: bool = False
     """Its counts are of a flow since it began, so that those of one flow are not added up."""
     names_exporter: bool = False

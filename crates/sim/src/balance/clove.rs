@@ -203,8 +203,8 @@ impl LoadBalancer for Clove {
             host.receives(peer, packet, word, at.now);
         }
     }
-    /// Headers on every link of the paths that packets were sent on, however far they came: switches that only
-    /// hash get no events of departures.
+    /// Headers on every link of the paths that packets were sent on, however far they came: switches that
+    /// only hash get no events of departures.
     fn count(&mut self, _now: Time, counters: &mut CounterSet) {
         if let Clove::Host(host) = self {
             host.flowlets.count(counters);

@@ -169,9 +169,9 @@ impl HostContext<'_> {
         if self.settings.nic_policy == NicPolicy::All { self.nics_of_unlike_rates(dst) } else { 0 }
     }
 
-    /// How many NICs that are up lead to `dst`, if their rates differ. A flow's packet may then become due while
-    /// all of them are busy, and be late by the time of one packet of each; NICs of one rate become free in
-    /// turn, each when a packet is due.
+    /// How many NICs that are up lead to `dst`, if their rates differ. A flow's packet may then become due
+    /// while all of them are busy, and be late by the time of one packet of each; NICs of one rate become free
+    /// in turn, each when a packet is due.
     #[cold]
     #[inline(never)]
     fn nics_of_unlike_rates(&self, dst: u32) -> u64 {
