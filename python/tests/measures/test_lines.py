@@ -8,7 +8,7 @@ pytest.importorskip("weftline._native")
 import weftline
 from weftline.cli.main import main
 from weftline.errors import InputError
-from weftline.measures import run_warnings, slowdown_table
+from weftline.measures import run_warnings, separations, slowdown_table
 from weftline.measures.lines import lines_of
 
 
@@ -42,6 +42,22 @@ def test_percentiles_of_too_few_flows_are_a_dash_and_their_number_is_shown(run):
     place = table.columns.index("all")
     by_name = {row[1]: row[place] for row in table.rows}
     assert by_name["flows"] == "84" and by_name["p99"] == "–" and by_name["p50"] != "–"
+
+
+def test_every_flow_is_in_a_column_of_its_size(tmp_path):
+    """Two flows of 2 MB, most of the bytes, among a hundred small ones."""
+    flows = [{"src": 0, "dst": 1, "size": "5KB", "start": f"{10 * n}us"} for n in range(100)]
+    flows += [{"src": 2, "dst": 1, "size": "2MB", "start": f"{n}ms"} for n in range(2)]
+    scenario = {"topology": {"kind": "star", "hosts": 3}, "workload": [{"kind": "flows", "flows": flows}]}
+    lines = lines_of([weftline.run(scenario, out=tmp_path / "run")])
+    table = slowdown_table.table(lines)
+    first, last = table.columns.index("≤ 10 KB"), table.columns.index("≤ 10 MB")
+    counts, medians = table.rows[3], table.rows[0]
+    assert counts[first] == "100" and counts[last] == "2" and counts[last + 1] == "102"
+    assert medians[first] != "–" and medians[last] == "–" and "≤ 10 MB (2)" in table.note
+    # A page does not compare lines by so few.
+    titles = [subject.title for subject in separations.subjects(lines)]
+    assert not any("10 MB" in title for title in titles)
 
 
 def test_figures_and_comparisons_take_labels(run):

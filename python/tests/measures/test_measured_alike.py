@@ -21,7 +21,7 @@ SCENARIO = {
 HISTOGRAM = "measure.queue_histogram"
 
 
-def run_with(measure, *, seed=1, until="flows-done", samples=2000, flows=100, fingerprint="a"):
+def run_with(measure, *, seed=1, until="flows-done", samples=2000, flows=100, fingerprint="a", ports=8):
     return SimpleNamespace(
         scenario={"seed": seed, "run": {"until": until}, "measure": measure},
         summary={
@@ -32,6 +32,7 @@ def run_with(measure, *, seed=1, until="flows-done", samples=2000, flows=100, fi
             "fingerprint": fingerprint,
         },
         queues={"percentiles": {"samples": samples}} if samples else None,
+        recorded=lambda metric, *, max_points: dict.fromkeys(range(ports if metric == "utilisation" else 0)),
     )
 
 
@@ -59,6 +60,16 @@ def test_percentiles_of_queues_depend_on_ports_interval_and_time(other, text):
     # What no sample enters is not concerned.
     assert measured_alike.unlike("fct_mean", [one], [other]) == ""
     assert measured_alike.unlike("drops", [one], [other]) == ""
+
+
+def test_the_utilisation_of_other_numbers_of_ports_is_not_alike():
+    """One pattern names the ports of idle hosts too: the mean over them is lower, and that is all."""
+    one = run_with({"utilisation": {"ports": "s0.*", "every": "1us"}})
+    for ports, text in ((8, ""), (32, "the utilisation of 8 and 32 ports")):
+        other = run_with({"utilisation": {"ports": "s0.*", "every": "1us"}}, ports=ports)
+        for name in ("utilisation_mean", "imbalance", "received_share"):
+            assert measured_alike.unlike(name, [one], [other]) == text
+        assert measured_alike.unlike("fct_mean", [one], [other]) == ""
 
 
 def test_goodput_by_other_flows_or_intervals_is_not_alike_and_all_flows_are():

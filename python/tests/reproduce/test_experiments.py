@@ -418,3 +418,13 @@ def test_tables_of_slowdowns_name_lines_without_finished_flows_and_percentiles_o
     needed = {"p50": 4, "p95": 40, "p99": 200}
     few = ", ".join(f"{name} needs {count}" for name, count in needed.items() if fewest < count)
     assert few and f"Too few flows: {fewest} in a bin; {few}." in table.note
+
+
+def test_a_table_of_slowdowns_has_a_column_for_each_bin():
+    """All flows of one size are one bin: six columns of one number would look like six sizes."""
+    one = [{"share": 1.0}]
+    assert panels._of_other_bins([one]) == [1.0]
+    halves = [{"share": 0.5}, {"share": 1.0}]
+    assert panels._of_other_bins([one, halves]) == [0.5, 1.0]
+    many = [{"share": n / 20} for n in range(1, 21)]
+    assert panels._of_other_bins([many]) == list(panels.SHOWN_SHARES) == panels._of_other_bins([])

@@ -423,7 +423,10 @@ def as_json(lines: Sequence[Line]) -> dict[str, Any]:
                 **({} if line.by_size.is_all else {"flows": asdict(line.by_size)}),
                 "slowdown": {
                     "all": _numbers(line.overall()),
-                    **{str(10**decade): _numbers(p) for decade, p in sorted(line.by_decade().items())},
+                    **{
+                        str(10**decade): _numbers(p) | {"flows": separations.fewest([line], decade)}
+                        for decade, p in sorted(line.by_decade().items())
+                    },
                 },
                 "metrics": {
                     name: _number(line.metric(name)) for name in METRICS if not name.startswith("slowdown")

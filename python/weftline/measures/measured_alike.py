@@ -41,7 +41,8 @@ def unlike(name: str, runs: Sequence[Run], others: Sequence[Run] = ()) -> str:
 
     ``"measure.queue_histogram.ports is * and leaf*->host*"``. Two groups also have to sample for the same
     time: to the same `run.until`, and, as runs that end with their flows do not end together, with numbers of
-    samples that are not further apart than `MOST_APART`.
+    samples that are not further apart than `MOST_APART`. Nor may the numbers of ports whose utilisation
+    was measured: one pattern names other ports in another network.
     """
     keys = measures_of(name)
     if not keys:
@@ -51,7 +52,11 @@ def unlike(name: str, runs: Sequence[Run], others: Sequence[Run] = ()) -> str:
         return found
     if not found:
         found = _differing("run.until", [_until(run) for run in (*runs, *others)])
-    return found or (_samples_unlike(runs, others) if keys == ("queue_histogram",) else "")
+    if found:
+        return found
+    if keys == ("queue_histogram",):
+        return _samples_unlike(runs, others)
+    return _ports_unlike(runs, others) if "utilisation" in keys else ""
 
 
 def few_samples(name: str, runs: Sequence[Run], beyond: int) -> str:
@@ -141,3 +146,11 @@ def _samples_unlike(runs: Sequence[Run], others: Sequence[Run]) -> str:
     if max(one, other) <= MOST_APART * min(one, other):
         return ""
     return f"{one:,} and {other:,} samples of queues{where}"
+
+
+def _ports_unlike(runs: Sequence[Run], others: Sequence[Run]) -> str:
+    """Return that the utilisation of other numbers of ports was measured in the first runs of two groups."""
+    one, other = (len(group[0].recorded("utilisation", max_points=1)) for group in (runs, others))
+    if not one or not other or max(one, other) <= MOST_APART * min(one, other):
+        return ""
+    return f"the utilisation of {one:,} and {other:,} ports"

@@ -238,6 +238,11 @@ def fewest(lines: Sequence[Line], decade: int) -> int:
     )
 
 
+def _has_many(line: Line, decade: int) -> bool:
+    """Return whether a line has enough flows of one power of ten for a page to compare lines by them."""
+    return fewest([line], decade) >= min(20, line.flows_counted / 50)
+
+
 def few_flows(lines: Sequence[Line], decades: Sequence[int]) -> str:
     """Return for which percentiles of which sizes some run has too few flows, "" if all have enough."""
     counts = {decade: fewest(lines, decade) for decade in decades}
@@ -269,7 +274,8 @@ def percentile_warnings(lines: Sequence[Line]) -> list[str]:
 def subjects(lines: Sequence[Line]) -> list[Subject]:
     """Return what lines are compared by on a page, where all have it."""
     decades = [set(line.by_decade()) for line in lines]
-    sizes = sorted(set.intersection(*decades)) if decades else []
+    common = sorted(set.intersection(*decades)) if decades else []
+    sizes = [decade for decade in common if all(_has_many(line, decade) for line in lines)]
     found = [of_size(decade) for decade in sizes] if len(sizes) > 1 else []
     if all(steps.has_jobs(run) and line.metric("step_mean") for line in lines for run in line.runs):
         found.append(of_metric("step_mean"))

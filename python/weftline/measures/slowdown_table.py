@@ -44,7 +44,8 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
         flows = [f"{count:,}" for count in (*counts, fewest)]
         result.rows.append(["", "flows", *flows, *("" for _ in costs)])
     result.note = (
-        "Columns: flows up to that size; flows: how many finished, in the run with the fewest. "
+        "Columns: flows over a tenth of that size up to it; flows: how many finished, in the run with the "
+        "fewest. "
         "hops/s: packets sent on any link, per CPU second."
     )
     counts = sorted({len(line.runs) for line in lines})

@@ -201,19 +201,19 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     finished = [line for line in p.lines if line.has_flows]
     bins = min((line.bins for line in finished), default=10)
     entries = {(e["line"], e["percentile"]): e["values"] for e in p.published}
-    columns = [*(f"{share:.0%} of flows" for share in SHOWN_SHARES)]
+    curves = {line.label: line.curve(bins) for line in finished}
+    shares = list(SHOWN_SHARES) if entries else _of_other_bins(list(curves.values()))
+    columns = [*(f"{share:.0%} of flows" for share in shares)]
     if finished:
-        sizes = finished[0].curve(bins)
-        columns = [
-            f"≤ {quantities.bytes_text(at_share(sizes, share)['size_bytes'])}" for share in SHOWN_SHARES
-        ]
+        sizes = curves[finished[0].label]
+        columns = [f"≤ {quantities.bytes_text(at_share(sizes, share)['size_bytes'])}" for share in shares]
     rows = []
     for line in finished:
-        curve = line.curve(bins)
+        curve = curves[line.label]
         for number, percentile in enumerate(percentiles):
             values = entries.get((line.label, percentile))
             cells = []
-            for share in SHOWN_SHARES:
+            for share in shares:
                 ours = at_share(curve, share)[percentile]
                 text = ours.text(quantities.digits) if ours else "–"
                 cells.append(
@@ -233,6 +233,12 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     return Table(
         ["FCT slowdown", "", *columns, *(["ratio"] if entries else [])], rows, title=title, note=note, left=2
     )
+
+
+def _of_other_bins(curves: Sequence[Sequence[dict[str, Any]]]) -> list[float]:
+    """Return the shares of flows that are shown: of those that are in one bin of every curve the last."""
+    by_bins = {tuple(at_share(curve, share)["share"] for curve in curves): share for share in SHOWN_SHARES}
+    return list(by_bins.values()) if curves else list(SHOWN_SHARES)
 
 
 def _few_flows(finished: Sequence[Line], percentiles: Sequence[str], bins: int) -> str:
