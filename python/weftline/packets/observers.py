@@ -2,8 +2,8 @@
 
 A point of observation is what reports flows: an exporter, with its observation domain and point and the
 direction at its interfaces where tables name them, in one file or in files that continue each other. A file
-continues an earlier one if at least half of its records end after all records of the earlier file, and at
-least half of the records of the earlier file end before its first record. Ends are compared, because an
+continues an earlier one if half of its records or more end after all records of the earlier file, and half of
+the records of the earlier file or more end before its first record. Ends are compared, because an
 exporter writes a record when it ends, or a little later: many records of a file begin before the file does.
 Files in which most of the five-tuples that both have overlap in time do not continue each other, because an
 exporter reports a flow in pieces that follow each other. The order in which files are given changes nothing.
