@@ -7,7 +7,7 @@ import pytest
 native = pytest.importorskip("weftline._native")
 
 from weftline.cli.main import main  # noqa: E402
-from weftline.cli.why import _ranges_text  # noqa: E402
+from weftline.cli.why import _lost_text, _ranges_text, _timeouts_text  # noqa: E402
 from weftline.runs import Run  # noqa: E402
 
 INCAST = """
@@ -191,3 +191,18 @@ def test_what_cannot_be_answered_is_refused(run, tmp_path, capsys):
     stored = json.loads((run / "summary.json").read_text())["fingerprint"]
     with pytest.raises(native.InputError, match="other results than those that are stored"):
         native.Scenario(text, "scenario.toml", str(run)).why(stored)
+
+
+def test_timeouts_and_switches_without_a_route_are_named():
+    flow = {
+        "timeouts": [{"until": "until the receiver asked", "ps": 1_000_000_000}],
+        "lost": [
+            {"at": "leaf0", "packets": 40, "no_route_to": "host1", "since_ps": 5_000_000_000},
+            {"at": "leaf0->spine0", "packets": 2},
+        ],
+    }
+    assert _timeouts_text([flow, flow]) == "Timeouts: 2 ms until the receiver asked."
+    assert _lost_text([flow]) == (
+        "Packets were lost at: leaf0, which had no route to host1 from 5 ms on (40), leaf0->spine0 (2)."
+    )
+    assert _timeouts_text([{"timeouts": []}]) == ""

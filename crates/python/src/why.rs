@@ -461,6 +461,7 @@ impl Names<'_> {
             "causes": [{"cause": "message", "ps": time}],
             "waits": [],
             "lost": [],
+            "timeouts": [],
             "worst_queue": null,
         });
         let Some(account) = account else { return report };
@@ -477,14 +478,16 @@ impl Names<'_> {
             .chain(at_ends)
             .map(|(link, cause, time)| json!({"link": link, "cause": cause.name(), "ps": time.0}))
             .collect();
-        let lost = |(place, packets): (&Place, &usize)| {
-            let place = match *place {
-                Place::Link(link) => self.link(link),
-                Place::Node(node) => self.node(node).to_string(),
-            };
-            json!({"at": place, "packets": packets})
+        let lost = |(place, packets): (&Place, &usize)| match *place {
+            Place::Link(link) => json!({"at": self.link(link), "packets": packets}),
+            Place::Node(node) => json!({"at": self.node(node), "packets": packets}),
+            Place::WithoutRoute { node, dst, since } => json!({
+                "at": self.node(node), "packets": packets, "no_route_to": self.host(dst), "since_ps": since.0,
+            }),
         };
         report["lost"] = account.lost.iter().map(lost).collect();
+        let timeouts = account.waited_until.iter().map(|(until, time)| json!({"until": until, "ps": time.0}));
+        report["timeouts"] = timeouts.collect();
         let worst = account.worst_queue().map(|(link, time)| {
             let shared: Vec<Value> =
                 account.shared(link).iter().map(|(flow, time)| json!({"flow": flow, "ps": time.0})).collect();

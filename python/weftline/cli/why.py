@@ -285,7 +285,7 @@ def flow_tables(flow: dict[str, Any]) -> list[Table]:
     waits = Table(["at the link", "waited for", "time"], left=2)
     for part in sorted(flow["waits"], key=lambda part: -part["ps"]):
         waits.rows.append([part["link"] or AT_END, part["cause"], _ps(part["ps"])])
-    waits.note = _lost_text([flow])
+    waits.note = " ".join(filter(None, [_timeouts_text([flow]), _lost_text([flow])]))
     return [causes, waits]
 
 
@@ -466,7 +466,7 @@ def links_text(answer: dict[str, Any]) -> str:
     links = answer["links"]
     count = len(answer["flows"])
     which = "messages of the chain" if "step" in answer else "slowest flows"
-    notes = [_ends_text(answer["flows"]), _lost_text(answer["flows"])]
+    notes = [text(answer["flows"]) for text in (_ends_text, _timeouts_text, _lost_text)]
     if not links:
         none = f"none of the {count} {which} waited for a link on its critical chain"
         return "\n".join([none, *(wrapped(note) for note in notes if note)])
@@ -494,11 +494,23 @@ def _ends_text(flows: Sequence[dict[str, Any]]) -> str:
     return f"Not at a link: {', '.join(named)}." if named else ""
 
 
+def _timeouts_text(flows: Sequence[dict[str, Any]]) -> str:
+    """Return which timeouts flows waited for."""
+    sums: dict[str, int] = {}
+    for part in (part for flow in flows for part in flow["timeouts"]):
+        sums[part["until"]] = sums.get(part["until"], 0) + part["ps"]
+    named = [f"{_ps(time)} {until}" for until, time in sorted(sums.items(), key=lambda one: -one[1])]
+    return f"Timeouts: {'; '.join(named)}." if named else ""
+
+
 def _lost_text(flows: Sequence[dict[str, Any]]) -> str:
     """Return where flows lost packets, if it took time to send packets again."""
     sums: dict[str, int] = {}
     for part in (part for flow in flows for part in flow["lost"]):
-        sums[part["at"]] = sums.get(part["at"], 0) + part["packets"]
+        place = part["at"]
+        if "no_route_to" in part:
+            place += f", which had no route to {part['no_route_to']} from {_ps(part['since_ps'])} on"
+        sums[place] = sums.get(place, 0) + part["packets"]
     ordered = sorted(sums.items(), key=lambda one: -one[1])
     named = [f"{place} ({packets:,})" for place, packets in ordered[:SHOWN]]
     more = f", and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""

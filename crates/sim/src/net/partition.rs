@@ -482,6 +482,16 @@ impl Partition {
         self.discard(id);
     }
 
+    /// The same at a switch that has no route for a packet that came by this port.
+    #[cold]
+    pub fn drop_without_route(&mut self, port: PortId, id: PacketId) {
+        if let Some(trace) = &mut self.taps.trace {
+            let (node, dst) = (self.ports[port as usize].node, self.packets[id].dst);
+            trace.without_route.push(((self.now, id), node, dst));
+        }
+        self.drop_unroutable(port, id);
+    }
+
     /// Counts a packet that the link into this port lost, and frees it.
     #[cold]
     fn lose_packet(&mut self, port: PortId, id: PacketId, how: Loss) {

@@ -128,7 +128,7 @@ impl Switch {
                 });
                 ports[way]
             }
-            NextHops::None => return net.drop_unroutable(port, id),
+            NextHops::None => return net.drop_without_route(port, id),
         };
         let out = self.first_port + out_local;
         if !PLAIN && self.looks_closer {

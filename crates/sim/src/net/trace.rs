@@ -27,7 +27,8 @@ pub struct Passed {
     pub src: u32,
     pub dst: u32,
     pub size: u16,
-    /// Data: how many numbers it carries.
+    /// Data: how many numbers it carries. Others: one more than the place in [`Trace::timers`] of the timer because of which a
+    /// receiver sent it; 0: none.
     pub numbers: u16,
     pub kind: PacketKind,
     pub class: u8,
@@ -60,6 +61,8 @@ pub struct Trace {
     pub passed: Vec<Passed>,
     /// Packets that links lost, and when they would have arrived.
     pub lost: Vec<(Time, PacketId)>,
+    /// Packets for which a switch had no route: when they came, the switch, and the host that they were for.
+    pub without_route: Vec<((Time, PacketId), u32, u32)>,
     /// Packets of hosts that waited in the queue of their NIC: link, when they left, and when they had been
     /// made.
     pub queued: Vec<(u32, Time, Time)>,
@@ -67,6 +70,10 @@ pub struct Trace {
     waiting: FxHashMap<PacketId, Time>,
     /// What is kept, in order of time; pauses always.
     windows: Vec<Window>,
+    /// Timers of receivers, in words.
+    pub timers: Vec<&'static str>,
+    /// By flow and timer: how often it had expired when a packet was sent because of it last, and when that one was made.
+    expiries: FxHashMap<(u32, u16), (u64, Time)>,
     /// By [`Packet::profile`].
     numberings: Box<[Numbering]>,
     /// More passed than is kept.
@@ -92,6 +99,25 @@ impl Trace {
         self.waiting.insert(id, now);
     }
 
+    /// What [`Passed::numbers`] has of a packet without data that was made then.
+    fn timer_of(&mut self, packet: &Packet, made: Time) -> u16 {
+        let numbering = self.numberings.get(usize::from(packet.profile));
+        let Some(timer) = numbering.and_then(|numbering| (numbering.receiver_timer)(packet)) else {
+            return 0;
+        };
+        let known = self.timers.iter().position(|&until| until == timer.until);
+        let place = known.unwrap_or(self.timers.len());
+        if known.is_none() {
+            self.timers.push(timer.until);
+        }
+        let place = place as u16 + 1;
+        let (expired, at) = self.expiries.entry((packet.flow, place)).or_insert((0, made));
+        if timer.expired > *expired {
+            (*expired, *at) = (timer.expired, made);
+        }
+        if timer.expired == *expired && *expired > 0 && *at == made { place } else { 0 }
+    }
+
     /// A packet leaves by a link, which it occupies until `until`, and arrives at `at`.
     pub fn note(&mut self, link: u32, packet: &Packet, id: PacketId, now: Time, until: Time, at: Time) {
         let made = if self.waiting.is_empty() { None } else { self.waiting.remove(&id) };
@@ -113,7 +139,7 @@ impl Trace {
                 (carried.start, (carried.end - carried.start) as u16)
             }
             _ if pauses => (u64::from(packet.aux), 0),
-            _ => (packet.seq, 0),
+            _ => (packet.seq, self.timer_of(packet, made.unwrap_or(now))),
         };
         self.passed.push(Passed {
             time: now,

@@ -10,10 +10,11 @@ use super::{RunError, Simulation};
 use crate::measure::{Outcome, Progress, Sink};
 use crate::net::NodeIndex;
 use crate::net::trace::{Trace, Window};
-use crate::transport::{Ended, Hold, Transport};
+use crate::transport::{Ended, Hold, Timeouts, Transport};
 use crate::units::Time;
 use crate::workload::FlowId;
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// A flow that is to be traced, as an earlier run recorded it.
 #[derive(Debug, Clone, Copy)]
@@ -28,8 +29,8 @@ pub struct Traced {
 /// From when on a sender was held by what; none: the transport cannot tell.
 pub type Holds = Vec<(Time, Option<Hold>)>;
 
-/// When retransmission timeouts of a flow expired; none: its transport does not report them apart from other timers.
-pub type Timeouts = Option<Vec<Time>>;
+/// When timeouts of a flow expired at its sender, and what the transport told of them last; none: it does not report them.
+pub type Expired = Option<(Timeouts, Vec<Time>)>;
 
 /// What is seen of a traced flow.
 struct Watched {
@@ -37,9 +38,7 @@ struct Watched {
     /// Its sender among the hosts of the region.
     host: u32,
     holds: Holds,
-    timeouts: Timeouts,
-    /// Timeouts that had expired when its sender was looked at last, those of earlier flows of its connection included.
-    expired: Option<u32>,
+    timeouts: Expired,
 }
 
 /// Looks at the senders of traced flows.
@@ -64,13 +63,15 @@ pub struct Findings {
     /// By flow.
     pub holds: Vec<Holds>,
     /// By flow.
-    pub timeouts: Vec<Timeouts>,
+    pub timeouts: Vec<Expired>,
     /// By link: node that it leaves, node that it reaches, the link back, propagation delay.
     pub links: Vec<(u32, u32, u32, Time)>,
     /// Node of each host.
     pub host_node: Vec<u32>,
     /// When links were down: their two ends by node, from, to.
     pub down: Vec<([u32; 2], Time, Time)>,
+    /// Switches that had no route to a host, by these two: since when, each time.
+    pub without_route: BTreeMap<(u32, u32), Vec<Time>>,
 }
 
 const LOOK: Ended = Ended { flow: FlowId::MAX, host: u32::MAX, at_receiver: false };
@@ -85,7 +86,7 @@ impl Region {
         }
         observer.under_way.retain(|&flow| now <= observer.flows[flow].flow.finish);
         for &flow in &observer.under_way {
-            let Watched { flow, host, holds, timeouts, expired } = &mut observer.flows[flow];
+            let Watched { flow, host, holds, timeouts } = &mut observer.flows[flow];
             let transports = &self.hosts[*host as usize].transports;
             let hold = transports.iter().find_map(|transport| transport.hold(flow.flow));
             if holds.last().is_none_or(|&(_, last)| last != hold) {
@@ -94,8 +95,9 @@ impl Region {
             let Some(count) = transports.iter().find_map(|transport| transport.timeouts(flow.flow)) else {
                 continue;
             };
-            let times = timeouts.get_or_insert_default();
-            if expired.replace(count).is_some_and(|before| before != count) {
+            // The first count may include those of earlier flows of its connection.
+            let (before, times) = timeouts.get_or_insert((count, Vec::new()));
+            if std::mem::replace(before, count).expired != count.expired {
                 times.push(now);
             }
         }
@@ -201,7 +203,6 @@ impl Simulation {
             host: run.places.of_host(flow.src).1,
             holds: Vec::new(),
             timeouts: None,
-            expired: None,
         };
         let watched = flows.iter().map(watched).collect();
         let host_node = run.places.host_node.clone();
@@ -225,6 +226,17 @@ impl Simulation {
         let trace = region.net.taps.trace.take().map(|trace| *trace).unwrap_or_default();
         let watched = region.observer.take().map_or(Vec::new(), |observer| observer.flows);
         let (holds, timeouts) = watched.into_iter().map(|flow| (flow.holds, flow.timeouts)).unzip();
-        Ok((self.outcome(ending), Findings { trace, holds, timeouts, links, host_node, down: Vec::new() }))
+        Ok((
+            self.outcome(ending),
+            Findings {
+                trace,
+                holds,
+                timeouts,
+                links,
+                host_node,
+                down: Vec::new(),
+                without_route: BTreeMap::new(),
+            },
+        ))
     }
 }

@@ -16,3 +16,14 @@ pub enum Hold {
     /// Everything has been sent.
     Sent,
 }
+
+/// Timeouts of a flow at its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// How many have expired.
+    pub expired: u32,
+    /// There are earlier timers of loss detection, after which packets are sent again too.
+    pub has_earlier: bool,
+    /// What the flow waits for until one expires, in words that follow its time: "until ...".
+    pub until: &'static str,
+}

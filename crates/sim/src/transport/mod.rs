@@ -33,9 +33,9 @@ mod wire_format;
 
 pub use binding::{Leaving, NicPolicy};
 pub use controllers::{Controllers, DEFAULT_WINDOW};
-pub use hold::Hold;
+pub use hold::{Hold, Timeouts};
 pub use parameters::{
-    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, PacketRun, ReadContext, RunContext,
+    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, PacketRun, ReadContext, ReceiverTimer, RunContext,
     TransportParameters,
 };
 pub use settings::Settings;
@@ -290,9 +290,9 @@ pub trait Transport {
     fn hold(&self, _flow: FlowId) -> Option<Hold> {
         None
     }
-    /// How many retransmission timeouts of a flow that is sent from here have expired, where the transport has earlier
-    /// timers after which packets are sent again; otherwise none.
-    fn timeouts(&self, _flow: FlowId) -> Option<u32> {
+    /// Timeouts of a flow that is sent from here; none: whatever is sent again without an answer waited for a timeout, and
+    /// nothing else does.
+    fn timeouts(&self, _flow: FlowId) -> Option<Timeouts> {
         None
     }
     /// Internals of a flow that is sent from here.
@@ -408,7 +408,7 @@ impl TransportConfig {
     /// How its data packets are numbered.
     pub fn numbering(&self) -> Numbering {
         fn numbering<P: TransportParameters>(own: &P) -> Numbering {
-            Numbering { carried: P::carried, bytes: own.number_bytes() }
+            Numbering { carried: P::carried, bytes: own.number_bytes(), receiver_timer: P::receiver_timer }
         }
         each_kind!(self, own => numbering(own))
     }
@@ -527,7 +527,7 @@ impl Transport for TransportState {
     fn hold(&self, flow: FlowId) -> Option<Hold> {
         each_state!(self, t => t.hold(flow))
     }
-    fn timeouts(&self, flow: FlowId) -> Option<u32> {
+    fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
         each_state!(self, t => t.timeouts(flow))
     }
     fn view(&self, flow: FlowId) -> Option<FlowView> {

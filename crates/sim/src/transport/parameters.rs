@@ -96,6 +96,11 @@ pub trait TransportParameters: Sized {
     fn carried(packet: &Packet) -> Range<u64> {
         packet.seq..packet.seq + u64::from(packet.payload.max(1))
     }
+    /// The timer because of which a receiver sent this packet, which has no data: only transports whose receivers ask for
+    /// lost packets have one.
+    fn receiver_timer(_packet: &Packet) -> Option<ReceiverTimer> {
+        None
+    }
     /// Bytes of the flow that one of these numbers stands for.
     fn number_bytes(&self) -> u64 {
         1
@@ -118,6 +123,17 @@ pub struct Numbering {
     pub carried: fn(&Packet) -> Range<u64>,
     /// [`TransportParameters::number_bytes`].
     pub bytes: u64,
+    /// [`TransportParameters::receiver_timer`].
+    pub receiver_timer: fn(&Packet) -> Option<ReceiverTimer>,
+}
+
+/// A timer of a receiver, because of which it asks for packets again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiverTimer {
+    /// What the flow waits for meanwhile, in words that follow its time: "until ...".
+    pub until: &'static str,
+    /// How often it has expired for the flow: packets with the number of an earlier one did not wait for it.
+    pub expired: u64,
 }
 
 impl Numbering {

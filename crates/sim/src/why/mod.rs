@@ -14,7 +14,10 @@
 //! it wait: its window, the receiver, a retransmission.
 
 mod links;
+mod routes;
 pub mod steps;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 pub use crate::run::traced::{Breadth, Findings, Traced};
@@ -62,7 +65,7 @@ pub enum Cause {
     Receiver,
     /// Packets were sent again, and the round trip that reported the loss.
     Retransmission,
-    /// A timer had to expire before a packet was sent again.
+    /// A timer had to expire before a packet was sent again, or before an end asked the other one.
     Timeout,
     /// That timer was one of loss detection, which comes before the retransmission timeout: of a tail loss probe, or
     /// of a reordering window.
@@ -155,13 +158,17 @@ pub struct Account {
     pub path: Vec<u32>,
     /// Where packets were lost, and how many, if it took time to send packets again.
     pub lost: BTreeMap<Place, usize>,
+    /// How long each timeout took, by what it is in words that follow this time; their sum is that of [`Cause::Timeout`].
+    pub waited_until: BTreeMap<&'static str, Time>,
 }
 
-/// Where a packet was lost: on a link or in its queue, or in a node from which several links lead on.
+/// Where a packet was lost: on a link or in its queue, in a node from which several links lead on, or in a switch that had no
+/// route to the packet's destination, a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     Link(u32),
     Node(u32),
+    WithoutRoute { node: u32, dst: u32, since: Time },
 }
 
 impl Account {
@@ -262,10 +269,13 @@ pub fn trace(
 ) -> Result<(Outcome, Findings), RunError> {
     config.measure.capture = None;
     let down = links::down_times(&config);
+    let network = (config.topology.clone(), config.failures.clone());
     let execution = Execution { threads: 1, regions: Some(1), ..Execution::default() };
     let run = Simulation::new(config, execution)?;
     let (outcome, mut findings) = run.run_traced(flows, breadth, sink, watch)?;
     findings.down = down;
+    let pairs = findings.trace.without_route.iter().map(|&(_, node, dst)| (node, dst)).collect();
+    findings.without_route = routes::lost_routes(&network.0, &network.1, &pairs);
     if findings.trace.overflows {
         return Err(too_much());
     }

@@ -3,11 +3,14 @@
 use super::{Account, Cause, Findings, Interval, Place, Traced};
 use crate::net::trace::Passed;
 use crate::packet::PacketKind;
-use crate::transport::Hold;
+use crate::transport::{Hold, Timeouts};
 use crate::units::Time;
 use crate::workload::FlowId;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Range;
+
+/// What a timeout is of a transport that does not report it.
+const UNTIL: &str = "until the sender's retransmission timeout expired";
 
 /// What passed, by link, and when links were paused.
 pub struct Index {
@@ -19,6 +22,8 @@ pub struct Index {
     by_id: HashMap<u32, Vec<u32>>,
     /// Packets that were lost, and when they would have come.
     lost: HashSet<(Time, u32)>,
+    /// Packets that a switch had no route for: when they came, and the place where they were lost.
+    without_route: HashMap<(Time, u32), Place>,
     /// By link and the time at which a packet left its host: when it had been made, if it waited there.
     made: HashMap<(u32, Time), Time>,
 }
@@ -42,9 +47,15 @@ impl Index {
         by_id.values_mut().for_each(in_order);
         pauses.values_mut().for_each(|all| all.sort());
         let lost = findings.trace.lost.iter().copied().collect();
+        let without_route = findings.trace.without_route.iter().map(|&(packet, node, dst)| {
+            let since = findings.without_route.get(&(node, dst)).into_iter().flatten();
+            let since = since.take_while(|&&time| time <= packet.0).last().copied().unwrap_or_default();
+            (packet, Place::WithoutRoute { node, dst, since })
+        });
+        let without_route = without_route.collect();
         let queued = findings.trace.queued.iter();
         let made = queued.map(|&(link, time, made)| ((link, time), made)).collect();
-        Index { by_link, pauses, by_id, lost, made }
+        Index { by_link, pauses, by_id, lost, without_route, made }
     }
 }
 
@@ -81,7 +92,10 @@ struct Walk<'a> {
     findings: &'a Findings,
     index: &'a Index,
     holds: &'a [(Time, Option<Hold>)],
-    timeouts: Option<&'a [Time]>,
+    timeouts: Option<&'a (Timeouts, Vec<Time>)>,
+    /// What a timeout that is met now was, and how long each has taken.
+    until: &'static str,
+    waited_until: BTreeMap<&'static str, Time>,
     /// What left its sender, in order of time, and of that the data that had left before.
     launches: Vec<Passed>,
     again: HashSet<(u32, Time)>,
@@ -130,7 +144,9 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
         findings,
         index,
         holds: &findings.holds[number],
-        timeouts: findings.timeouts[number].as_deref(),
+        timeouts: findings.timeouts[number].as_ref(),
+        until: findings.timeouts[number].as_ref().map_or(UNTIL, |(last, _)| last.until),
+        waited_until: BTreeMap::new(),
         own_flows,
         launches,
         again,
@@ -142,17 +158,17 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
         path: Vec::new(),
     };
     walk.follow();
-    let Walk { mut intervals, path, .. } = walk;
+    let Walk { mut intervals, path, waited_until, .. } = walk;
     intervals.reverse();
     let repeats =
         |part: &Interval| matches!(part.cause, Cause::Retransmission | Cause::Timeout | Cause::LossDetection);
     let lost =
         if intervals.iter().any(repeats) { lost(flow, &own, findings, index) } else { BTreeMap::new() };
-    Account { flow: *flow, intervals, path, lost }
+    Account { flow: *flow, intervals, path, lost, waited_until }
 }
 
-/// Where packets of a flow, of `own`, were lost while it lasted: on links, and data in queues of switches,
-/// which came there, did not leave, and were sent again.
+/// Where packets of a flow, of `own`, were lost while it lasted: on links, at switches without a route, and data in queues of
+/// switches, which came there, did not leave, and were sent again.
 fn lost(flow: &Traced, own: &[Passed], findings: &Findings, index: &Index) -> BTreeMap<Place, usize> {
     let (links, passed) = (&findings.links, &findings.trace.passed);
     let is_host = |node: u32| findings.host_node.binary_search(&node).is_ok();
@@ -170,6 +186,8 @@ fn lost(flow: &Traced, own: &[Passed], findings: &Findings, index: &Index) -> BT
         let node = links[one.link as usize].1;
         let place = if index.lost.contains(&(one.at, one.id)) {
             Place::Link(one.link)
+        } else if let Some(&place) = index.without_route.get(&(one.at, one.id)) {
+            place
         } else if one.kind == PacketKind::Data && !is_host(node) {
             let hops = index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
             let next = hops.get(hops.partition_point(|&number| passed[number as usize].time < one.at));
@@ -199,6 +217,9 @@ impl Walk<'_> {
             return;
         }
         let to = std::mem::replace(&mut self.cursor, from);
+        if cause == Cause::Timeout {
+            *self.waited_until.entry(self.until).or_default() += to - from;
+        }
         match self.intervals.last_mut() {
             Some(last) if (last.cause, last.link, last.other) == (cause, link, other) => last.from = from,
             _ => self.intervals.push(Interval { from, to, cause, link, other }),
@@ -437,8 +458,15 @@ impl Walk<'_> {
             self.take(Time::ZERO, Cause::Receiver, None, None);
             return Next::Over;
         };
-        self.wait(&packet, made.max(trigger.at), None, Cause::Receiver);
-        self.take(trigger.at, Cause::Receiver, Some(packet.link), None);
+        // What was made as soon as something came is an answer to that.
+        let by_timer = packet.kind != PacketKind::Data && made > trigger.at;
+        let timer = usize::from(packet.numbers).checked_sub(1).filter(|_| by_timer);
+        let timer = timer.and_then(|place| self.findings.trace.timers.get(place));
+        let cause = if timer.is_some() { Cause::Timeout } else { Cause::Receiver };
+        let of_sender = timer.map(|until| std::mem::replace(&mut self.until, until));
+        self.wait(&packet, made.max(trigger.at), None, cause);
+        self.take(trigger.at, cause, Some(packet.link), None);
+        self.until = of_sender.unwrap_or(self.until);
         self.journey(trigger, baseline, self.path_is_open(baseline))
     }
 
@@ -449,6 +477,12 @@ impl Walk<'_> {
 
     /// What the sender waited for at `at`, when `packet` left; without one, when something changed.
     fn sender(&mut self, at: Time, packet: Option<Passed>, baseline: &mut Option<Cause>) -> Next {
+        // What a timeout made the sender ask waits for its link only from then on.
+        let made = packet.and_then(|packet| self.index.made.get(&(packet.link, packet.time)).copied());
+        if let (Some(made), Some(packet)) = (made.filter(|&made| self.expired_at(made)), packet) {
+            self.wait(&packet, made, None, Cause::Transport);
+            return self.sender(made, None, baseline);
+        }
         let known = self.holds.partition_point(|&(time, _)| time < at);
         let Some(&(since, hold)) = known.checked_sub(1).map(|last| &self.holds[last]) else {
             // Before the flow started its connection did what it did.
@@ -525,7 +559,9 @@ impl Walk<'_> {
         packet: Option<Passed>,
         baseline: &mut Option<Cause>,
     ) -> Next {
-        let again = packet.is_some_and(|packet| self.is_again(&packet));
+        // Without a packet the sender waits to send the next one.
+        let next = || self.launches.get(self.launches.partition_point(|one| one.time < at)).copied();
+        let again = packet.or_else(next).is_some_and(|packet| self.is_again(&packet));
         let cause = if again { Cause::Retransmission } else { cause_of(hold) };
         if let Some(last) = packet.and_then(|packet| self.still_sent(packet.link, at, false)) {
             return self.after(last);
@@ -539,7 +575,11 @@ impl Walk<'_> {
         let times =
             [Some(since), launched.map(|one| one.time), came.map(|one| one.at), Some(self.flow.start)];
         let from = times.into_iter().flatten().max().unwrap_or(since).min(at);
-        let cause = if again { self.timer(from, at) } else { cause };
+        let cause = match again {
+            true => self.timer(from, at, hold),
+            false if self.expired_at(at) => Cause::Timeout,
+            false => cause,
+        };
         match packet.or(launched) {
             Some(any) => self.wait_for(&any, from, cause),
             None => self.take(from, cause, None, None),
@@ -555,9 +595,19 @@ impl Walk<'_> {
     }
 
     /// The timer after which a packet was sent again at `at`, for which nothing else happened since `from`.
-    fn timer(&self, from: Time, at: Time) -> Cause {
-        let expired = |all: &[Time]| all.iter().any(|&time| from < time && time <= at);
-        if self.timeouts.is_none_or(expired) { Cause::Timeout } else { Cause::LossDetection }
+    fn timer(&self, from: Time, at: Time, hold: Option<Hold>) -> Cause {
+        let expired = |times: &[Time]| times.iter().any(|&time| from < time && time <= at);
+        match self.timeouts {
+            Some((_, times)) if expired(times) => Cause::Timeout,
+            Some((last, _)) if last.has_earlier => Cause::LossDetection,
+            Some(_) => cause_of(hold),
+            None => Cause::Timeout,
+        }
+    }
+
+    /// A timeout of the sender expired at this time.
+    fn expired_at(&self, at: Time) -> bool {
+        self.timeouts.is_some_and(|(_, times)| times.binary_search(&at).is_ok())
     }
 
     /// Gives the time from `from` to the cursor to `cause`, except the time in which the NIC sent the flow's

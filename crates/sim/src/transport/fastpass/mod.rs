@@ -29,7 +29,7 @@ pub use parameters::FastpassConfig;
 pub use paths::Racks;
 
 use super::arrived::Arrived;
-use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Timeouts, Transport};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
 use crate::packet::{Packet, PacketId, PacketKind};
@@ -236,6 +236,12 @@ impl Transport for Fastpass {
     fn hold(&self, flow: FlowId) -> Option<Hold> {
         // Everything is sent in timeslots that the arbiter hands out.
         self.slots.contains_key(&flow).then_some(Hold::Receiver)
+    }
+
+    fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
+        let flow = &self.sources[*self.slots.get(&flow)? as usize];
+        let until = "until the source requested timeslots again for packets that had been lost (retry)";
+        Some(Timeouts { expired: flow.timeouts, has_earlier: false, until })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

@@ -28,7 +28,7 @@ mod tests;
 
 pub use parameters::HomaConfig;
 
-use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Timeouts, Transport};
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -208,6 +208,12 @@ impl Transport for Homa {
             None if message.waits_for_grants() => Hold::Receiver,
             None => Hold::Sent,
         })
+    }
+
+    fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
+        let message = self.outgoing.iter().find(|known| known.flow == flow && !known.done)?;
+        let until = "until the sender, which had received no answer, asked for one (rto)";
+        Some(Timeouts { expired: message.asks, has_earlier: false, until })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

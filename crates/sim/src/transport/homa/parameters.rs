@@ -5,15 +5,16 @@
 //! the wire, 10 000 B in a round trip at 10 Gb/s, eight levels.
 
 use super::Homa;
+use super::code;
 use super::levels::Levels;
 use crate::balance;
 use crate::doc::SchemeDoc;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketKind};
 use crate::parameters::{Parameters, Value, describe};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, FirstPackets, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
+    Facts, FirstPackets, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext, TransportParameters,
 };
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -256,6 +257,12 @@ impl TransportParameters for HomaConfig {
     fn carried(packet: &Packet) -> Range<u64> {
         let number = u64::from(packet.aux);
         number..number + 1
+    }
+    fn receiver_timer(packet: &Packet) -> Option<ReceiverTimer> {
+        (packet.kind == PacketKind::Control && packet.code() == code::RESEND).then_some(ReceiverTimer {
+            until: "until the receiver requested packets that had not come (rto)",
+            expired: packet.seq >> 40,
+        })
     }
     fn number_bytes(&self) -> u64 {
         self.mtu.into()

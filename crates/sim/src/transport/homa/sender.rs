@@ -40,6 +40,8 @@ pub struct Outgoing {
     silence: Silence,
     sent: u64,
     timeouts: u32,
+    /// How often it asked for an answer although it did not wait for grants.
+    pub asks: u32,
     /// The last rounds of RESENDs that were counted as a timeout, and that were answered.
     counted: u16,
     answered: u16,
@@ -69,6 +71,7 @@ impl Outgoing {
             silence: Silence::starting(now, config.rto),
             sent: 0,
             timeouts: 0,
+            asks: 0,
             counted: 0,
             answered: 0,
             asked: false,
@@ -354,6 +357,7 @@ impl Homa {
         let timed_out = !message.waits_for_grants();
         message.timeouts += u32::from(timed_out);
         message.asked = true;
+        message.asks += u32::from(!message.waits_for_grants());
         let (hash, size) = (message.hash, message.layout.size);
         let about = Packet {
             flow: message.flow,

@@ -24,7 +24,7 @@ mod tests;
 
 pub use parameters::NdpConfig;
 
-use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Timeouts, Transport};
 use crate::engine::prefetch::prefetch_lines;
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -218,6 +218,12 @@ impl Transport for Ndp {
             false if flow.has_more() => Hold::Receiver,
             false => Hold::Sent,
         })
+    }
+
+    fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
+        let flow = self.flows.iter().find(|known| known.flow == flow && !known.done)?;
+        let until = "until the sender sent packets again that nothing had answered, or one that no pull had come for (rto)";
+        Some(Timeouts { expired: flow.timeouts(), has_earlier: false, until })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

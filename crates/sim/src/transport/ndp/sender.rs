@@ -111,6 +111,10 @@ impl Sender {
         self.pulled
     }
 
+    pub fn timeouts(&self) -> u32 {
+        self.timeouts
+    }
+
     pub fn to_repeat(&self) -> usize {
         self.repeat.len()
     }

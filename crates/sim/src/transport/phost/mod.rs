@@ -25,7 +25,7 @@ mod source;
 
 pub use parameters::PhostConfig;
 
-use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
+use super::{FlowView, Hold, HostContext, Leaving, Look, Timeouts, Transport};
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::RandomStream;
 use crate::net::PortId;
@@ -231,6 +231,12 @@ impl Transport for Phost {
     fn hold(&self, flow: FlowId) -> Option<Hold> {
         let flow = self.sources.iter().find(|known| known.flow == flow && !known.done)?;
         Some(if flow.has_tokens() { Hold::Free { from: flow.start } } else { Hold::Receiver })
+    }
+
+    fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
+        let flow = self.sources.iter().find(|known| known.flow == flow && !known.done)?;
+        let until = "until the source repeated its request, which nothing had answered (request_timeout)";
+        Some(Timeouts { expired: flow.requests, has_earlier: false, until })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

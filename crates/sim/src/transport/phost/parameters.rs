@@ -6,14 +6,15 @@
 //! packet times, tokens asked for again after 9, a flow downgraded for 25.
 
 use super::Phost;
+use super::code;
 use crate::balance;
 use crate::doc::SchemeDoc;
-use crate::packet::Packet;
+use crate::packet::{Packet, PacketKind};
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::parameters::{
-    Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
+    Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext, TransportParameters,
 };
 use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
@@ -294,6 +295,12 @@ impl TransportParameters for PhostConfig {
     fn carried(packet: &Packet) -> Range<u64> {
         let number = packet.seq & u64::from(u32::MAX);
         number..number + 1
+    }
+    fn receiver_timer(packet: &Packet) -> Option<ReceiverTimer> {
+        (packet.kind == PacketKind::Control && packet.code() == code::TOKEN).then_some(ReceiverTimer {
+            until: "until the destination gave tokens again for packets that had not come (first_wait, retoken)",
+            expired: packet.sent.0,
+        })
     }
     fn number_bytes(&self) -> u64 {
         self.mtu.into()

@@ -35,7 +35,7 @@ mod tests;
 pub use config::{EcnEcho, Reactions, TcpConfig};
 pub(super) use parameters::{Wire, read};
 
-use super::{Ended, FlowView, Hold, HostContext, Leaving, Look, Transport};
+use super::{Ended, FlowView, Hold, HostContext, Leaving, Look, Timeouts, Transport};
 use crate::congestion::window::{NO_THRESHOLD, WindowController};
 use crate::engine::random::{RandomStream, mix64};
 use crate::net::PortId;
@@ -392,9 +392,10 @@ impl Transport for Tcp {
         Some(self.outgoing.hold(connection))
     }
 
-    fn timeouts(&self, flow: FlowId) -> Option<u32> {
+    fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
         let connection = self.outgoing.alive().find(|connection| connection.carries(flow))?;
-        Some(connection.expired)
+        let until = "until the sender's retransmission timeout expired";
+        Some(Timeouts { expired: connection.expired, has_earlier: true, until })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {
