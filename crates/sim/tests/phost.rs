@@ -172,6 +172,38 @@ fn a_source_with_many_destinations_keeps_its_link_busy_where_round_trips_are_lon
     assert!(last < Time(5 * link.0 / 2), "{last} for {link} of transmission");
 }
 
+/// Over six links that store and forward the data of a flow arrive 5.9 packet times after its request.
+#[test]
+fn a_lone_small_flow_is_sent_once_over_many_links_of_one_rate() {
+    for link in ["{ rate = \"1Gbps\", delay = \"200ns\" }", "{ rate = \"10Gbps\", delay = \"200ns\" }"] {
+        let flow =
+            |n: u64| format!("{{ src = 0, dst = 15, size = \"{}B\", start = \"{}ms\" }}", 1460 * n, 5 * n);
+        let flows: Vec<String> = (1..9).map(flow).collect();
+        let text = format!(
+            "[topology]\nkind = \"fat-tree\"\nk = 4\nhost_link = {link}\nfabric_link = {link}\n\
+             [transport]\nkind = \"phost\"\n[[workload]]\nkind = \"flows\"\nflows = [{}]\n",
+            flows.join(", ")
+        );
+        let (kept, _) =
+            run(crate::common::load(&text, &[]).expect("a scenario").config().expect("a configuration"));
+        let sent: Vec<(u64, u32)> =
+            kept.flows.iter().map(|flow| (flow.packets_sent, flow.timeouts)).collect();
+        assert_eq!(sent, (1..9).map(|n| (n, 0)).collect::<Vec<_>>(), "{link}");
+    }
+}
+
+/// The links are 100 us long: the destination of an incast asks for what was dropped a round trip after the
+/// time of the free packets, and the bits take 5.3 ms.
+#[test]
+fn an_incast_takes_little_longer_than_its_bits_where_round_trips_are_long() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 17\nhost_link = { rate = \"25Gbps\", delay = \"100us\" }\n\
+                [transport]\nkind = \"phost\"\n[[workload]]\nkind = \"incast\"\nreceiver = \"16\"\nsize = \"1MB\"\n";
+    let (kept, _) =
+        run(crate::common::load(text, &[]).expect("a scenario").config().expect("a configuration"));
+    let last = completion_times(&kept).into_iter().max().expect("flows");
+    assert!(last < Time::from_us(8000), "{last}");
+}
+
 #[test]
 fn settings_that_cannot_work_are_refused_with_the_reason() {
     let cases: &[(&[(&str, &str)], &str)] = &[

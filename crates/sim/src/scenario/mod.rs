@@ -44,6 +44,7 @@ use crate::congestion::external::ExternalController;
 use crate::net::loss::LinkLoss;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
+use crate::transport::pairs::product_of_hosts;
 use crate::transport::{ReadContext, RunContext, SwitchDefaults, TransportConfig};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
@@ -214,12 +215,19 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, &rules).0);
     let nic_policy = host::peek_policy(root);
+    let product = |mtu| {
+        let of = |network: &Network| {
+            product_of_hosts(nic_policy, &network.topology, network.base_rtt(mtu, &rules))
+        };
+        net.map_or(0, of)
+    };
     let host_rate =
         net.and_then(|network| nic_policy.host_rates(&network.topology).pop()).unwrap_or_default();
     let drain = drain(root, net);
     let cx = ReadContext {
         rules,
         base_rtt: &base_rtt,
+        product: &product,
         host_rate,
         topology: net.map(|network| &network.topology),
         lossless: match root.peek("switch.pfc.enabled") {

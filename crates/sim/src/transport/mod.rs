@@ -17,6 +17,7 @@ pub mod messages;
 pub mod mptcp;
 pub mod ndp;
 mod nic;
+pub mod pairs;
 mod parameters;
 mod paths;
 pub mod pfabric;

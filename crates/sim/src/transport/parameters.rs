@@ -150,6 +150,8 @@ pub struct ReadContext<'a> {
     pub rules: Rules,
     /// Longest base RTT between two hosts for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
+    /// Largest bandwidth-delay product of two hosts in bytes, for packets of this payload.
+    pub product: &'a dyn Fn(u32) -> u64,
     /// The highest rate at which a flow can leave a host.
     pub host_rate: Rate,
     /// None if the topology is invalid, which is reported, or if keys are only listed.
@@ -171,6 +173,7 @@ impl ReadContext<'static> {
             topology: None,
             rules: Rules::none(),
             base_rtt: &|_| Time::from_ns(4520),
+            product: &|_| 5650,
             host_rate: Rate::from_gbps(10),
             lossless: None,
             drain: Time::ZERO,

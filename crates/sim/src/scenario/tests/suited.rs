@@ -161,3 +161,52 @@ fn marks_that_begin_before_a_queue_outlasts_the_cut_of_a_window_deserve_a_look()
     assert_eq!(marked(off, "30KB"), [""; 0]);
     assert_eq!(marked("kind = \"tcp\"\necn = \"classic\"\ncontroller = { kind = \"bbr\" }", "500B"), [""; 0]);
 }
+
+/// Eighteen hosts at 25 Gb/s and 1 us, the last one with a link of its own.
+fn star_with(own: &str, kind: &str) -> String {
+    format!(
+        "[topology]\nkind = \"star\"\nhosts = 18\nhost_link = {{ rate = \"25Gbps\", delay = \"1us\" }}\n\
+         [[topology.override]]\nbetween = [\"host17\", \"*\"]\n{own}\n[transport]\nkind = \"{kind}\"\n\
+         [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+    )
+}
+
+#[test]
+fn windows_follow_the_pair_that_holds_most_and_not_the_fastest_host_on_the_longest_path() {
+    let line = |own: &str, kind: &str, key: &str| {
+        let resolved = load(&star_with(own, kind)).resolved().to_owned();
+        let found = resolved.lines().find(|line| line.starts_with(key));
+        found.map(str::to_owned).unwrap_or_else(|| panic!("{key} is not in\n{resolved}"))
+    };
+    let expected = [
+        // 4 us of links, two packets, and one more: 1538 B on the wire.
+        ("homa", "rtt_bytes = \"17.114KB\""),
+        ("ndp", "first_window = 15"),
+        ("phost", "free_tokens = 11"),
+        ("pfabric", "initial_window = 33"),
+    ];
+    for (kind, value) in expected {
+        let key = value.split(' ').next().unwrap();
+        assert_eq!(line("rate = \"25Gbps\"", kind, key), value, "{kind}");
+        // A packet takes the slow link 12 us.
+        assert_eq!(line("rate = \"1Gbps\"", kind, key), value, "{kind} with a slow host");
+    }
+}
+
+#[test]
+fn defaults_that_follow_one_distant_host_deserve_a_look() {
+    for (kind, key, own) in [
+        ("homa", "rtt_bytes", "20KB"),
+        ("ndp", "first_window", "15"),
+        ("phost", "free_tokens", "11"),
+        ("pfabric", "initial_window", "33"),
+        ("fastpass", "lead", "10us"),
+    ] {
+        let of = |link: &str, sets: &[(&str, &str)]| {
+            warned(&star_with(link, kind), sets, &format!("transport.{key}")).len()
+        };
+        let far = "delay = \"500us\"";
+        assert_eq!((of(far, &[]), of("delay = \"2us\"", &[])), (1, 0), "{kind}");
+        assert_eq!(of(far, &[(&format!("transport.{key}"), own)]), 0, "{kind}");
+    }
+}

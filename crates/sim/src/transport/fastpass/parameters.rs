@@ -15,6 +15,7 @@ use crate::parameters::{Parameters, Value, nearest};
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeKind, Topology};
 use crate::transport::TransportConfig;
+use crate::transport::pairs::far_above;
 use crate::transport::parameters::{
     COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
@@ -225,7 +226,8 @@ impl TransportParameters for FastpassConfig {
         refused
     }
 
-    /// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link.
+    /// Every source with a timeslot is sent a schedule in every epoch, over the arbiter's one link; and every flow
+    /// waits for its first timeslot as long as the host that is farthest away needs.
     fn warnings(&self, run: &RunContext) -> Vec<String> {
         let (topology, arbiter) = (run.topology, &self.arbiter);
         let Some(&node) = topology.hosts().get(arbiter.host as usize) else { return Vec::new() };
@@ -243,7 +245,7 @@ impl TransportParameters for FastpassConfig {
                 arbiter.epoch
             )
         });
-        warning.into_iter().collect()
+        warning.into_iter().chain(self.lead_for_few(run)).collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
@@ -279,6 +281,25 @@ impl TransportParameters for FastpassConfig {
         // A scenario on a network where paths cannot be assigned is refused.
         let racks = assigns.then(|| Racks::of(host.topology, host.routes).ok()).flatten();
         Box::new(Fastpass::new(host.ports, arbiter, host.routes.hosts(), racks, (host.seed, host.host)))
+    }
+}
+
+impl FastpassConfig {
+    /// A lead that follows the longest round trip where that of most hosts is far shorter.
+    fn lead_for_few(&self, run: &RunContext) -> Option<String> {
+        let StartRule::Boundary { lead } = self.arbiter.start else { return None };
+        let longest = run.base_rtt(self.control).0;
+        if lead < longest {
+            return None;
+        }
+        let epoch = self.arbiter.epoch;
+        let median = Time(far_above(longest.0, epoch.0, || run.median_pair(self.control).0.0)?);
+        Some(format!(
+            "transport.lead: the default follows the longest round trip of control packets, {longest}, and that of the median pair \
+             of hosts is {median}: every flow waits {lead} for its first timeslot; unless distant hosts have flows, set lead to \
+             about {}, and retry and request_timeout for that round trip",
+            epoch.max(median)
+        ))
     }
 }
 

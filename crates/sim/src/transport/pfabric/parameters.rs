@@ -1,9 +1,8 @@
 //! The keys of `transport.kind = "pfabric"`: published values on the published network, scaled to others.
 //!
-//! Windows and queues are bandwidth-delay products, and grow with a host's rate times the longest base RTT;
-//! the timeout stands for the time that full queues take, and grows with the base RTT alone. Windows are
-//! counted in packets, so packets of another size than the published one need another number of them for the
-//! same bytes.
+//! Windows and queues are bandwidth-delay products, and grow with the largest of all pairs of hosts; the timeout
+//! stands for the time that full queues take, and grows with the base RTT alone. Windows are counted in packets,
+//! so packets of another size than the published one need another number of them for the same bytes.
 //!
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013; Gao et al., "pHost", CoNEXT 2015, and its authors'
 //! simulator: 10 Gb/s, a window of 12 packets that grows to 15, queues of 36 KiB, a timeout of 45 us.
@@ -33,6 +32,8 @@ const PRIORITIES: &[(&str, &str)] = &[
 /// The published network: leaf-spine with 10 and 40 Gb/s and 200 ns a link, packets of 1460 B.
 const PUBLISHED_RATE: Rate = Rate::from_gbps(10);
 const PUBLISHED_BASE_RTT: Time = Time::from_ns(4520);
+/// Their product in bytes.
+const PUBLISHED_PRODUCT: f64 = 5650.0;
 /// Bytes of a full packet, which windows are counted in.
 const PUBLISHED_PACKET: u64 = 1500;
 const PUBLISHED_WINDOW: u64 = 12;
@@ -171,13 +172,19 @@ impl TransportParameters for PfabricConfig {
     /// Over queues that know nothing of what flows have left it is another scheme.
     fn warnings(&self, run: &RunContext) -> Vec<String> {
         let other = !run.switch.queues().all(|queue| queue.facts().serves_by_remaining);
-        let warning = other.then(|| {
+        let other = other.then(|| {
             format!(
                 "switch.queue: switches do not serve pFabric's packets by remaining bytes: set kind = \"{QUEUE}\" \
                  unless this is intended"
             )
         });
-        warning.into_iter().collect()
+        let window = u64::from(self.initial_window) * u64::from(self.mtu + self.header);
+        let few = run.window_for_few("initial_window", (self.mtu, window, 0), |median| {
+            let products = PUBLISHED_WINDOW as f64 * PUBLISHED_PACKET as f64 / PUBLISHED_PRODUCT;
+            let packets = (median as f64 * products / f64::from(self.mtu + self.header)).ceil().max(1.0);
+            format!("set initial_window to about {packets}, and max_window and queue_limit with it")
+        });
+        other.into_iter().chain(few).collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
@@ -203,7 +210,9 @@ impl TransportParameters for PfabricConfig {
 /// A published bandwidth-delay product in bytes as it is here, in units of such packets, to the nearest
 /// whole, at least 1.
 fn product(cx: &ReadContext, published_bytes: u64, unit: u64, mtu: u32) -> u64 {
-    let here = u128::from(cx.host_rate.0) * u128::from((cx.base_rtt)(mtu).0);
+    // The product is in whole bytes; where hosts and paths have one rate, it is known to the bit.
+    let below = (u128::from((cx.product)(mtu)) + 1) * 8_000_000_000_000;
+    let here = (u128::from(cx.host_rate.0) * u128::from((cx.base_rtt)(mtu).0)).min(below);
     let there = u128::from(PUBLISHED_RATE.0) * u128::from(PUBLISHED_BASE_RTT.0);
     rounded(u128::from(published_bytes) * here, there * u128::from(unit)).max(1)
 }

@@ -83,8 +83,9 @@ pub struct Pace {
     pub downgrade: Time,
     /// What it grows to while nothing comes back.
     pub longest_downgrade: Time,
-    /// For every free token of a flow that has no others.
-    pub first_wait: Time,
+    /// For every free token of a flow that has no others, and once for the flow.
+    first_wait: Time,
+    first_wait_extra: Time,
 }
 
 impl Pace {
@@ -98,7 +99,13 @@ impl Pace {
             downgrade,
             longest_downgrade: downgrade.max(Time(base_rtt.0.saturating_mul(4))),
             first_wait: times(config.first_wait),
+            first_wait_extra: times(config.first_wait_extra),
         }
+    }
+
+    /// From the first packet of a flow with so many free tokens and no others until it may be given new ones.
+    fn until_given(&self, free: u64) -> Time {
+        Time(self.first_wait.0.saturating_mul(free)).saturating_add(self.first_wait_extra)
     }
 
     /// From one token of a downgraded flow to the next, when so many have gone unanswered.
@@ -130,7 +137,6 @@ impl DestinationFlow {
         // The window counts what this end gave: free tokens of a longer flow are left out, or they would fill
         // it at once.
         let returned = if config.free_for == FreeTokens::Every && !all_free { free } else { 0 };
-        let wait = Time(pace.first_wait.0.saturating_mul(u64::from(free)));
         DestinationFlow {
             flow: first.flow,
             src: first.src,
@@ -145,7 +151,7 @@ impl DestinationFlow {
             given: u64::from(free),
             goal: u64::from(packets),
             returned: u64::from(returned),
-            waits_until: all_free.then(|| now.saturating_add(wait)),
+            waits_until: all_free.then(|| now.saturating_add(pace.until_given(u64::from(free)))),
             last_given: Time::ZERO,
             rounds: 0,
             source_time: Time::ZERO,
@@ -160,8 +166,8 @@ impl DestinationFlow {
         let first = std::mem::replace(&mut self.source_time, source_time) == Time::ZERO;
         let slow = first && source_time > pace.packet_time && self.last_given == Time::ZERO;
         if let Some(until) = self.waits_until.filter(|_| slow) {
-            let wait = self.pace(config, pace).first_wait.0.saturating_mul(self.given);
-            self.waits_until = Some(until.max(now.saturating_add(Time(wait))));
+            let wait = self.pace(config, pace).until_given(self.given);
+            self.waits_until = Some(until.max(now.saturating_add(wait)));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The keys of `transport.kind = "phost"`: published values, in packets and in packet times of a host's own
 //! link, so that they follow the link's rate. Those that stand for a round trip grow with it where it is
-//! longer than the published network's.
+//! longer than the published network's: numbers of packets with what the path of a pair holds, times with the
+//! longest base RTT.
 //!
 //! Source: the authors' simulator (commit 8e9cf04), 10 Gb/s: 8 free tokens, a window of 8, token life 1.5
 //! packet times, tokens asked for again after 9, a flow downgraded for 25.
@@ -38,7 +39,11 @@ const FREE_FOR: &[(&str, &str)] = &[
 
 /// Published, in packets.
 const PUBLISHED_ROUND_TRIP: u32 = 8;
+/// A full packet that follows its request arrives up to so many packet times after it on the published network.
+const PUBLISHED_LAG: f64 = 2.5;
 const MAX_PACKETS: i64 = 1 << 20;
+/// Of a round trip.
+const MOST_PACKETS: u32 = 1 << 19;
 /// Beyond any use; keeps times within the clock.
 const MAX_PACKET_TIMES: f64 = 1e7;
 
@@ -64,6 +69,8 @@ pub struct PhostConfig {
     pub hold: bool,
     /// For every free token, until a flow that has no others may be given new ones.
     pub first_wait: f64,
+    /// In addition, once for a flow.
+    pub first_wait_extra: f64,
     /// From the last of the tokens for all packets until missing ones are asked for again.
     pub retoken: f64,
     /// A flow with a full window gets one token in this time.
@@ -126,7 +133,9 @@ impl TransportParameters for PhostConfig {
         let header = p.size("header", (40, 0, 1000), "header of a data packet (published: 40 B)");
         let help = "bytes of a request, token or acknowledgement (published: 40 B)";
         let control = p.size("control", (40, 1, 1000), help);
-        let round_trip = round_trip(cx, mtu, mtu + header);
+        let packet = mtu + header;
+        let round_trip = packets((cx.product)(mtu), packet);
+        let round_trip_times = packets(cx.host_rate.bytes_in((cx.base_rtt)(mtu)).0, packet);
         let (free_tokens, free_for) = free(p, round_trip);
         let window_default = PUBLISHED_ROUND_TRIP.max(2 * round_trip);
         let help = "maximum number of outstanding tokens of a flow (published: 8; here the larger of 8 and the \
@@ -135,9 +144,9 @@ impl TransportParameters for PhostConfig {
         if window == 0 {
             p.complain("window", "no flow can send with a window of 0 tokens: expected at least 1".into());
         }
-        // What the round trip is longer than the published one, and in proportion to it.
-        let longer = f64::from(round_trip.saturating_sub(PUBLISHED_ROUND_TRIP));
-        let ratio = 1.0 + longer / f64::from(PUBLISHED_ROUND_TRIP);
+        // What the round trip is longer than the published one.
+        let longer = f64::from(round_trip_times.saturating_sub(PUBLISHED_ROUND_TRIP));
+        let two_round_trips = PUBLISHED_ROUND_TRIP.max(2 * round_trip_times);
         let token_life = token_life(p, longer);
         let help = "packet times between two tokens of a destination (published: 1; the paper's first code: \
                     1540/1500)";
@@ -146,15 +155,20 @@ impl TransportParameters for PhostConfig {
                     true; the paper's first code: false)";
         let hold = p.flag("hold", true, help);
         let help = "packet times per free token before a flow that had only free tokens may receive new ones \
-                    (published: 2; here longer by the ratio in which a round trip has more than 8 packets)";
-        let first_wait = p.number("first_wait", 2.0 * ratio, (0.0, MAX_PACKET_TIMES), help);
+                    (published: 2)";
+        let first_wait = p.number("first_wait", 2.0, (0.0, MAX_PACKET_TIMES), help);
+        let help = "packet times that this flow waits in addition, whatever its number of free tokens (published: none; \
+                    here what a round trip has beyond 8, and the time by which a full packet may arrive after its \
+                    request if that is more than 2.5)";
+        let extra = longer + lag(cx, control, packet);
+        let first_wait_extra = p.number("first_wait_extra", extra, (0.0, MAX_PACKET_TIMES), help);
         let help = "packet times after the last token of a flow until tokens for its missing packets are sent again \
                     (published: 9)";
-        let retoken = p.number("retoken", f64::from(window_default + 1), (0.0, MAX_PACKET_TIMES), help);
+        let retoken = p.number("retoken", f64::from(two_round_trips + 1), (0.0, MAX_PACKET_TIMES), help);
         let help = "packet times for which a flow with a full window receives no tokens (published: 25, three \
                     windows; in an older script 15)";
         let downgrade =
-            p.number("downgrade", f64::from(3 * window_default + 1), (0.0, MAX_PACKET_TIMES), help);
+            p.number("downgrade", f64::from(3 * two_round_trips + 1), (0.0, MAX_PACKET_TIMES), help);
         let help =
             "a stopped token clock restarts when arriving data open a flow's window (released code: false)";
         let wake_on_data = p.flag("wake_on_data", false, help);
@@ -191,6 +205,7 @@ impl TransportParameters for PhostConfig {
             token_interval,
             hold,
             first_wait,
+            first_wait_extra,
             retoken,
             downgrade,
             wake_on_data,
@@ -278,7 +293,16 @@ impl TransportParameters for PhostConfig {
              nic_policy = \"all\" flows use all links of their hosts"
                 .into()
         });
-        warning.into_iter().collect()
+        let published = u64::from(PUBLISHED_ROUND_TRIP) * u64::from(self.packet());
+        let free = u64::from(self.free_tokens) * u64::from(self.packet());
+        let few = run.window_for_few("free_tokens", (self.mtu, free, published), |median| {
+            let (free, window) = (packets(median, self.packet()), packets(median.saturating_mul(2), self.packet()));
+            format!(
+                "set free_tokens and short_flow to about {free}, window to {window}, and token_life, first_wait_extra, retoken and \
+                 downgrade for that round trip"
+            )
+        });
+        warning.into_iter().chain(few).collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
@@ -320,10 +344,19 @@ impl TransportParameters for PhostConfig {
     }
 }
 
-/// Packets that pass in the largest base RTT, at least 1.
-fn round_trip(cx: &ReadContext, mtu: u32, packet: u32) -> u32 {
-    let bytes = cx.host_rate.bytes_in((cx.base_rtt)(mtu)).0;
-    u32::try_from(bytes.div_ceil(u64::from(packet))).unwrap_or(u32::MAX).clamp(1, 1 << 19)
+/// By how many packet times of the fastest host a full packet may arrive after a request that left just before
+/// it, switches that store and forward in between; 0 if it is no later than on the published network, where a
+/// destination waits no longer for it.
+fn lag(cx: &ReadContext, control: u32, packet: u32) -> f64 {
+    let sending = |bytes| (cx.base_rtt)(bytes).0 as f64;
+    let picoseconds = (sending(packet) - sending(control)).max(0.0);
+    let lag = picoseconds * cx.host_rate.0 as f64 / (8e12 * f64::from(packet));
+    if lag > PUBLISHED_LAG { lag.ceil().min(f64::from(MOST_PACKETS)) } else { 0.0 }
+}
+
+/// Full packets of so many bytes, at least 1.
+fn packets(bytes: u64, packet: u32) -> u32 {
+    u32::try_from(bytes.div_ceil(u64::from(packet))).unwrap_or(u32::MAX).clamp(1, MOST_PACKETS)
 }
 
 const MIN_TIMEOUT: Time = Time::from_us(1);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::parameters::{Nothing, Parameters};
 use crate::transport::{ReadContext, TransportParameters};
+use crate::units::Rate;
 
 const T: Time = Time::from_ns(1200);
 
@@ -81,6 +82,37 @@ fn a_flow_with_free_tokens_only_is_left_alone_for_two_packet_times_each() {
     let (mut flow, config, pace) = flow(5, FreeTokens::Short);
     assert!(flow.take(0, 0) && flow.take(4, 4) && !flow.take(4, 4));
     assert_eq!(ticks(&mut flow, &config, &pace, 0, 15), [(10, 1), (11, 2), (12, 3)]);
+}
+
+/// 25 Gb/s and 100 us a link: 836 packets a round trip.
+#[test]
+fn where_a_round_trip_is_long_a_flow_waits_for_it_once_and_not_for_every_free_token() {
+    let cx = ReadContext {
+        base_rtt: &|bytes| {
+            Time::from_us(400) + Time(Rate::from_gbps(25).transmission_time(bytes.into()).0 * 2)
+        },
+        product: &|_| 1_252_920,
+        host_rate: Rate::from_gbps(25),
+        ..ReadContext::listing()
+    };
+    let config = PhostConfig::read(&mut Parameters::new(&mut Nothing::default()), &cx).unwrap();
+    assert_eq!((config.free_tokens, config.first_wait, config.first_wait_extra), (836, 2.0, 828.0));
+    let pace = Pace::new(&config, Time::from_ns(480), Time::from_us(400));
+    assert_eq!(pace.until_given(685), Time::from_ns(480 * (2 * 685 + 828)));
+}
+
+/// Six links of 10 Gb/s and 200 ns that store and forward: a packet arrives 5.9 packet times after its request.
+#[test]
+fn the_first_packet_is_awaited_where_it_has_to_come_over_many_links_of_one_rate() {
+    let cx = ReadContext {
+        base_rtt: &|bytes| {
+            Time::from_ns(2400) + Time(Rate::from_gbps(10).transmission_time(bytes.into()).0 * 6)
+        },
+        product: &|_| 11_760,
+        ..ReadContext::listing()
+    };
+    let config = PhostConfig::read(&mut Parameters::new(&mut Nothing::default()), &cx).unwrap();
+    assert_eq!((config.free_tokens, config.first_wait, config.first_wait_extra), (8, 2.0, 6.0));
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! What the paths of pairs of hosts hold: the bandwidth-delay products from which defaults of windows follow.
+//!
+//! A default has to fill the path of every pair, so it follows the largest product of all pairs: the base RTT
+//! of a pair and the rate of the slowest link between its hosts. The fastest host and the longest path of a
+//! network need not belong to the same pair. Where most pairs hold far less, a warning states what they hold.
+
+use super::binding::NicPolicy;
+use super::parameters::RunContext;
+use crate::topology::{HostId, PathTimes, Topology};
+use crate::units::{Bytes, Time};
+
+/// A default is far above what suits most pairs if it is more than this many times as large.
+const FAR: u64 = 4;
+
+/// Sources and destinations of the pairs whose median is taken, at most: every pair of a small network.
+const HOSTS: usize = 64;
+
+/// The product of a pair by all links that a flow uses at its hosts. `of_link`: the base RTT, and the product
+/// by one link.
+pub fn product_of_hosts(policy: NicPolicy, topology: &Topology, of_link: (Time, u64)) -> u64 {
+    let (base_rtt, product) = of_link;
+    let (link, host) = (topology.host_rate(), policy.host_rates(topology).pop().unwrap_or_default());
+    // Rounded once where no path is slower than the links of hosts.
+    if product == link.bytes_in(base_rtt).0 {
+        return host.bytes_in(base_rtt).0;
+    }
+    let whole = u128::from(product) * u128::from(host.0) / u128::from(link.0.max(1));
+    u64::try_from(whole).unwrap_or(u64::MAX)
+}
+
+impl RunContext<'_> {
+    /// The largest bandwidth-delay product of all pairs of hosts, in bytes, for packets of this payload.
+    pub fn largest_product(&self, payload: u32) -> u64 {
+        product_of_hosts(self.nic_policy, self.topology, self.base_rtt(payload))
+    }
+
+    /// The median base RTT of the pairs of hosts that workloads use, and their median product in bytes.
+    pub fn median_pair(&self, payload: u32) -> (Time, u64) {
+        let times = PathTimes::new(self.topology, self.routes);
+        let hosts = self.topology.ordinary_hosts();
+        let chosen = || (0..hosts).step_by(hosts.div_ceil(HOSTS).max(1)).map(|host| host as HostId);
+        let (mut trips, mut products) = (Vec::new(), Vec::new());
+        for (src, dst) in chosen().flat_map(|src| chosen().map(move |dst| (src, dst))) {
+            let Some(path) = times.pair(src, dst) else { continue };
+            let base_rtt = times.base_rtt(src, dst, payload.into(), false).unwrap_or_default();
+            trips.push(base_rtt);
+            products.push(path.bottleneck.bytes_in(base_rtt).0);
+        }
+        let of_link = (Time::ZERO, median(&mut products));
+        (median(&mut trips), product_of_hosts(self.nic_policy, self.topology, of_link))
+    }
+
+    /// Warns of a window or free bytes of a flow that follow the largest product where the median pair holds
+    /// far less. `published`: bytes below which the default never is. `advice` is told what the median pair
+    /// holds, and names the keys to set.
+    pub fn window_for_few(
+        &self,
+        key: &str,
+        (payload, value, published): (u32, u64, u64),
+        advice: impl FnOnce(u64) -> String,
+    ) -> Option<String> {
+        let largest = self.largest_product(payload);
+        if value < largest {
+            return None;
+        }
+        let median = far_above(largest, published, || self.median_pair(payload).1)?;
+        Some(format!(
+            "transport.{key}: the default follows the pair of hosts with the largest product of rate and base RTT, {}, and that of \
+             the median pair is {}: most flows have far more in flight than their paths hold; unless flows take the paths of that \
+             pair, {}",
+            Bytes(largest),
+            Bytes(median),
+            advice(median.max(published))
+        ))
+    }
+}
+
+/// The median, if the default for the largest is far above the one for the median.
+pub fn far_above(largest: u64, published: u64, median: impl FnOnce() -> u64) -> Option<u64> {
+    // Most networks need no median.
+    if largest <= published.saturating_mul(FAR) {
+        return None;
+    }
+    let median = median();
+    (largest > median.max(published).saturating_mul(FAR)).then_some(median)
+}
+
+/// Zero if there is none.
+fn median<T: Ord + Copy + Default>(values: &mut [T]) -> T {
+    let middle = values.len() / 2;
+    values.sort_unstable();
+    values.get(middle).copied().unwrap_or_default()
+}
