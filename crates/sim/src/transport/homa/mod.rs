@@ -12,12 +12,14 @@
 //! BUSY and the acknowledgement as the Linux module has them (HomaModule, commit 9edb958).
 //! Differs from the source: one acknowledgement, by which the sender learns of the end (there is none in the simulator); grants
 //! are cumulative, so that a lost one is made up for by the next; a message that a timeout has found silent is not granted to
-//! until a packet of it comes. The paper's RESEND requests the first range that is missing: here, as in the module, a round requests
+//! until a packet of it comes, and not timed while its packets may wait before its receiver's link,
+//! for which the receiver compares the times at which packets left (all hosts have one clock). The paper's RESEND requests the first range that is missing: here, as in the module, a round requests
 //! every range. The module repeats rounds at a constant interval and at the highest priority, and answers each NEED_ACK for an
 //! incomplete message with one; here repetitions double the time, the level is that of the bytes that are missing, and a
 //! message of which a packet came, or was requested, less than a timeout ago is not requested.
 //! Validated by: tests/homa.rs.
 
+mod downlink;
 mod layout;
 mod levels;
 mod parameters;
@@ -35,6 +37,7 @@ use crate::net::PortId;
 use crate::packet::{Packet, PacketId, PacketKind};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
+use downlink::Downlink;
 use receiver::{Incoming, Peer};
 use rustc_hash::{FxHashMap, FxHashSet};
 use sender::Outgoing;
@@ -45,10 +48,12 @@ pub mod code {
     /// Receiver to sender. `seq`: packets of the message that may be sent, and above it the level of the new ones.
     pub const GRANT: u8 = 0;
     /// Receiver to sender: packets from `aux` to below `seq` are missing; above that their level, and the number of the round.
+    /// `sent`: what left long before then does not wait in front of the receiver any more.
     pub const RESEND: u8 = 1;
     /// Sender to receiver: it sends shorter messages first.
     pub const BUSY: u8 = 2;
-    /// Sender to receiver: a message of `seq` bytes was sent, and no packet came back.
+    /// Sender to receiver: a message of `seq` bytes was sent, its last packet at `sent`, and no packet came back. An
+    /// acknowledgement with this code answers it.
     pub const NEED_ACK: u8 = 3;
     /// Receiver to sender: the message is known, and its turn will come.
     pub const KNOWN: u8 = 4;
@@ -68,6 +73,8 @@ pub struct Homa {
     /// By NIC: messages with packets that may leave.
     nics: Vec<BTreeSet<Rank>>,
     incoming: Vec<Incoming>,
+    /// By NIC.
+    downlinks: Vec<Downlink>,
     free_incoming: Vec<u32>,
     slots: FxHashMap<FlowId, u32>,
     /// Messages received in full, of which packets may still come.
@@ -88,6 +95,7 @@ impl Homa {
             free_outgoing: Vec::new(),
             nics: (0..nics).map(|_| BTreeSet::new()).collect(),
             incoming: Vec::new(),
+            downlinks: vec![Downlink::default(); nics],
             free_incoming: Vec::new(),
             slots: FxHashMap::default(),
             received: FxHashSet::default(),
@@ -136,6 +144,7 @@ impl Transport for Homa {
     fn receive(&mut self, id: PacketId, cx: &mut HostContext) -> Option<PortId> {
         let packet = cx.net.packets[id];
         cx.net.discard(id);
+        self.observe(&packet, cx);
         match (packet.kind, packet.code()) {
             (PacketKind::Data, _) => self.receive_data(&packet, cx),
             (PacketKind::Control, code::GRANT) => self.receive_grant(&packet, cx),
@@ -196,7 +205,8 @@ impl Transport for Homa {
     }
 
     fn finish(&mut self, cx: &mut HostContext) {
-        for message in self.outgoing.iter().filter(|message| !message.done) {
+        for message in self.outgoing.iter_mut().filter(|message| !message.done) {
+            message.count_unanswered(cx);
             cx.net.recorder.flow(message.record(cx.host, None));
         }
     }

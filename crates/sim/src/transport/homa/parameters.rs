@@ -19,7 +19,7 @@ use crate::transport::parameters::{
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Rate, Time};
 use crate::workload::FlowSpec;
 use std::ops::Range;
 
@@ -30,6 +30,8 @@ const PUBLISHED_RTT_BYTES: u64 = 10_000;
 const MAX_RTT_BYTES: u64 = 1 << 30;
 /// Of the published simulators only the one on ns-3 has timeouts: 1 ms at receivers.
 const PUBLISHED_RTO: Time = Time::from_ms(1);
+/// A packet is taken to reach the last switch within this share of `rto`, which has at least ten base RTTs by default.
+const UNDER_WAY: u64 = 4;
 const MIN_RTO: Time = Time::from_us(1);
 const MAX_RTO: Time = Time::from_ms(100_000);
 /// Messages whose sizes the levels are computed from: the first of a run.
@@ -66,6 +68,18 @@ impl HomaConfig {
     #[inline]
     pub fn class(&self, level: u8) -> u8 {
         if self.priorities == 8 { level } else { level + 1 }
+    }
+
+    /// The longest time between two packets from a link that is not idle.
+    #[inline]
+    pub fn gap(&self, rate: Rate) -> Time {
+        rate.transmission_time(u64::from(self.mtu + self.header + self.extra))
+    }
+
+    /// Whether what left its source at a time may wait at the last switch, or be on the way there, if what came there
+    /// before `empty` does not wait any more.
+    pub fn may_wait(&self, left: Time, empty: Time) -> bool {
+        left.saturating_add(Time(self.rto.0 / UNDER_WAY)) > empty
     }
 
     /// The levels for the first messages of a run that any transport of this kind sends.

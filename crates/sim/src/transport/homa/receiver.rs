@@ -13,6 +13,7 @@ use crate::units::{Rate, Time};
 use crate::workload::FlowId;
 use std::collections::BTreeSet;
 
+const LEVELS: usize = 8;
 /// A message that comes here.
 #[derive(Debug)]
 pub struct Incoming {
@@ -36,6 +37,8 @@ pub struct Incoming {
     silence: Silence,
     /// Number of the last round of RESENDs.
     round: u16,
+    /// By level: the number after that of the last packet that may be sent at it.
+    ends: [u32; LEVELS],
 }
 
 /// A host that sends messages here.
@@ -74,6 +77,12 @@ impl Incoming {
         self.gaps().map(of).sum::<u64>() + self.left()
     }
 
+    /// The lowest level at which one of its packets may wait in the network.
+    fn lowest_level(&self) -> u8 {
+        let first = self.arrived.search(0).unwrap_or(self.granted);
+        self.ends.iter().rposition(|&end| end > first).unwrap_or(0) as u8
+    }
+
     /// Whether nothing has come, nor been requested, for this time.
     fn is_quiet(&self, now: Time, time: Time) -> bool {
         let received = Time(self.silence.deadline.0.saturating_sub(self.silence.patience.0));
@@ -81,7 +90,38 @@ impl Incoming {
     }
 }
 
+/// [`Incoming::ends`] of a message of which nothing is granted.
+fn unscheduled_ends(config: &HomaConfig, layout: Layout) -> [u32; LEVELS] {
+    let mut ends = [0; LEVELS];
+    for number in 0..layout.unscheduled {
+        let level = config.levels.unscheduled(layout.size - layout.before(number));
+        ends[usize::from(level) % LEVELS] = number + 1;
+    }
+    ends
+}
+
 impl Homa {
+    /// A packet has come: what it tells about the queue before its link.
+    #[inline]
+    pub(super) fn observe(&mut self, packet: &Packet, cx: &HostContext) {
+        let port = &cx.net.ports[(cx.first_port + u32::from(packet.ingress)) as usize];
+        let config = cx.settings.of::<HomaConfig>(packet.profile);
+        if let Some(link) = self.downlinks.get_mut(usize::from(packet.ingress)) {
+            link.arrived(packet, port.line.rate, config.gap(port.line.rate), cx.net.now);
+        }
+    }
+
+    /// Missing packets of a message that came to the last switch before this time do not wait there any more.
+    fn empty_of(&self, slot: u32, cx: &HostContext) -> Time {
+        let message = &self.incoming[slot as usize];
+        let config = cx.settings.of::<HomaConfig>(message.profile);
+        let class = config.class(message.lowest_level());
+        let ports = &cx.net.ports[cx.first_port as usize..];
+        let links = self.downlinks.iter().zip(ports);
+        let empty = links.map(|(link, port)| link.empty_of(class, config.gap(port.line.rate), cx.net.now));
+        empty.min().unwrap_or(cx.net.now)
+    }
+
     pub(super) fn receive_data(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let Some(slot) = self.known(packet, cx) else {
             cx.came_again(packet);
@@ -139,6 +179,7 @@ impl Homa {
             rank: None,
             silence: Silence::starting(cx.net.now, config.rto),
             round: 0,
+            ends: unscheduled_ends(config, layout),
         };
         let event = message.silence.event;
         let slot = self.free_incoming.pop().unwrap_or(self.incoming.len() as u32);
@@ -285,6 +326,7 @@ impl Homa {
             cx.set_timer(at, slot | INCOMING);
         }
         message.granted += 1;
+        message.ends[usize::from(level) % LEVELS] = message.granted;
         message.in_flight += u64::from(wire);
         let more = message.in_flight < config.rtt_bytes;
         let grant = Packet {
@@ -330,9 +372,18 @@ impl Homa {
     /// requested.
     pub(super) fn receive_need_ack(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let known = self.slots.contains_key(&packet.flow);
-        let Some(slot) = self.known(packet, cx) else { return self.answer(packet, PacketKind::Ack, 0, cx) };
+        let Some(slot) = self.known(packet, cx) else {
+            return self.answer(packet, PacketKind::Ack, code::NEED_ACK, cx);
+        };
         let config = cx.settings.of::<HomaConfig>(packet.profile);
+        let waits = config.may_wait(packet.sent, self.empty_of(slot, cx));
         let (now, message) = (cx.net.now, &mut self.incoming[slot as usize]);
+        if !known && message.layout.packets == 1 {
+            cx.set_timer(message.silence.event, slot | INCOMING);
+        }
+        if waits {
+            return self.answer(packet, PacketKind::Control, code::KNOWN, cx);
+        }
         if known {
             // Packets that came, or were requested, not long ago may be followed by others, which are late and not lost.
             if message.left() > 0 || !message.is_quiet(now, config.rto) {
@@ -341,8 +392,6 @@ impl Homa {
             if let Some(at) = message.silence.broken(now, config.rto) {
                 cx.set_timer(at, slot | INCOMING);
             }
-        } else if message.layout.packets == 1 {
-            cx.set_timer(message.silence.event, slot | INCOMING);
         }
         self.ask_again(slot, cx)
     }
@@ -355,8 +404,17 @@ impl Homa {
             return None;
         }
         let config = cx.settings.of::<HomaConfig>(message.profile);
-        let expired = message.silence.over(now, config.rto);
-        cx.set_timer(message.silence.event, slot | INCOMING);
+        let (deadline, half) = (message.silence.deadline, Time(config.rto.0 / 2));
+        // What waits for its turn before this host's link is not lost: nothing is requested before it would have come.
+        if now >= deadline && self.empty_of(slot, cx).saturating_add(half) < deadline {
+            let event = now.saturating_add(half);
+            self.incoming[slot as usize].silence.event = event;
+            cx.set_timer(event, slot | INCOMING);
+            return None;
+        }
+        let silence = &mut self.incoming[slot as usize].silence;
+        let expired = silence.over(now, config.rto);
+        cx.set_timer(silence.event, slot | INCOMING);
         if expired { self.ask_again(slot, cx) } else { None }
     }
 
@@ -366,12 +424,15 @@ impl Homa {
     /// From here on these packets are under way again, and count as such: a round asks for no more than a message may have
     /// in flight, and their arrivals bring its grants back.
     fn ask_again(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
+        let empty = self.empty_of(slot, cx);
         let message = &mut self.incoming[slot as usize];
         let mut gap = message.gap(0)?;
         message.round = message.round.wrapping_add(1);
         let config = cx.settings.of::<HomaConfig>(message.profile);
         let level = config.levels.unscheduled(message.lacks());
+        message.ends[usize::from(level) % LEVELS] = message.granted;
         let resend = Packet {
+            sent: empty,
             kind: PacketKind::Control,
             flags: code::RESEND << flag::CODE_SHIFT,
             flow: message.flow,

@@ -45,8 +45,13 @@ pub struct Outgoing {
     /// The last rounds of RESENDs that were counted as a timeout, and that were answered.
     counted: u16,
     answered: u16,
-    /// It requested an acknowledgement.
+    /// The last round asked for packets that may still be waiting: none of them was sent again.
+    late: bool,
+    /// The last packet left then.
+    last_left: Time,
+    /// It requested an acknowledgement; and after the last packet had left, and no answer has come since.
     asked: bool,
+    unanswered: bool,
 }
 
 impl Outgoing {
@@ -74,7 +79,10 @@ impl Outgoing {
             asks: 0,
             counted: 0,
             answered: 0,
+            late: false,
+            last_left: now,
             asked: false,
+            unanswered: false,
         }
     }
 
@@ -100,6 +108,14 @@ impl Outgoing {
 
     pub fn to_repeat(&self) -> usize {
         self.repeat.len()
+    }
+
+    /// A request for an acknowledgement has turned out to be a timeout.
+    pub fn count_unanswered(&mut self, cx: &mut HostContext) {
+        if std::mem::take(&mut self.unanswered) {
+            self.timeouts += 1;
+            cx.timed_out(self.spec.group);
+        }
     }
 
     pub fn waits_for_grants(&self) -> bool {
@@ -146,10 +162,14 @@ impl Outgoing {
         Some(number)
     }
 
-    /// The receiver misses packets from `first` to below `end`. Whether some of them have left, and whether some have not.
+    /// The receiver misses packets from `first` to below `end`. Whether some of them have left and are sent again, and
+    /// whether some still wait, here or in the network.
     pub fn resend(&mut self, first: u32, end: u32, level: u8) -> (bool, bool) {
         let end = end.min(self.layout.packets);
         self.grant(end, level);
+        if self.late {
+            return (false, true);
+        }
         self.repeat.extend(first..end.min(self.next));
         self.repeat_level = level;
         (first < self.next, end > self.next)
@@ -219,6 +239,7 @@ impl Homa {
         let message = &mut self.outgoing[slot as usize];
         let class = message.class;
         let number = message.leave()?;
+        message.last_left = cx.net.now;
         let config = cx.settings.of::<HomaConfig>(message.spec.transport);
         let payload = message.layout.payload(number);
         let packet = Packet {
@@ -271,6 +292,15 @@ impl Homa {
     pub(super) fn receive_resend(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let message = self.find(packet, cx)?;
         let (end, level, round) = (packet.seq as u32, (packet.seq >> 32) as u8, (packet.seq >> 40) as u16);
+        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
+        let answers = std::mem::replace(&mut message.answered, round) != round;
+        if answers {
+            message.late = config.may_wait(message.last_left, packet.sent);
+        }
+        if message.late {
+            message.unanswered = false;
+        }
+        message.count_unanswered(cx);
         let (left, waiting) = message.resend(packet.aux, end, level);
         // Packets that wait here until shorter messages have left are not late because of a timeout.
         let timed_out = left && message.counted != round;
@@ -278,8 +308,6 @@ impl Homa {
             message.timeouts += 1;
             message.counted = round;
         }
-        let answers = std::mem::replace(&mut message.answered, round) != round;
-        let config = cx.settings.of::<HomaConfig>(message.spec.transport);
         let (nic, hash, group) = (message.nic, message.hash, packet.group);
         if timed_out {
             cx.timed_out(group);
@@ -306,6 +334,7 @@ impl Homa {
             kind: PacketKind::Control,
             flags: what << flag::CODE_SHIFT,
             seq,
+            sent: about.sent,
             flow: about.flow,
             dst: about.src,
             sender: about.sender,
@@ -320,6 +349,11 @@ impl Homa {
     /// The receiver has all of a message, or knows it.
     pub(super) fn receive_news(&mut self, packet: &Packet, cx: &mut HostContext) -> Option<PortId> {
         let message = self.find(packet, cx)?;
+        // What the receiver knows, or has by itself, was only late.
+        if packet.code() != code::NEED_ACK {
+            message.unanswered = false;
+        }
+        message.count_unanswered(cx);
         if packet.kind != PacketKind::Ack {
             return None;
         }
@@ -353,23 +387,21 @@ impl Homa {
         if !expired || message.rank.is_some() {
             return None;
         }
-        // One that waits for grants is not late because of a timeout.
-        let timed_out = !message.waits_for_grants();
-        message.timeouts += u32::from(timed_out);
+        // One that waits for grants is not late because of a timeout, nor is one whose receiver answers that it knows it.
+        message.count_unanswered(cx);
+        message.unanswered = !message.waits_for_grants();
         message.asked = true;
         message.asks += u32::from(!message.waits_for_grants());
         let (hash, size) = (message.hash, message.layout.size);
         let about = Packet {
             flow: message.flow,
+            sent: message.last_left,
             src: message.spec.dst,
             sender: slot,
             group: message.spec.group,
             profile: message.spec.transport as u8,
             ..Packet::default()
         };
-        if timed_out {
-            cx.timed_out(about.group);
-        }
         self.tell_receiver(&about, hash, code::NEED_ACK, size, config, cx)
     }
 }
