@@ -1,4 +1,4 @@
-"""Workloads that do not last as long as each other: steady state, warm-up and which flows are compared."""
+"""Workloads of different durations: steady state, warm-up and which flows are compared."""
 
 from __future__ import annotations
 

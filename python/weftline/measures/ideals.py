@@ -23,7 +23,7 @@ RELATIVE = ("slowdown_", "small_p", "nfct", "step_over_ideal")
 CLEAR = 3.0
 """A difference this many times larger than that of the mean ideal times is not decided by them.
 
-The ideal times of single flows differ by more than their means do, but not by so much more.
+The ideal times of single flows differ by more than their means do, but not by that factor.
 """
 
 
@@ -125,8 +125,8 @@ def _of_rows(name: str, run: Run, other: Run, flows: Flows) -> float | None:
     times, over = [of["fct_ns"][n] for n in rows], [ideals[ids[n]] for n in rows]
     if name == "nfct":
         return math.fsum(times) / math.fsum(over)
-    at_least = 1.0 if run.scenario.get("measure", {}).get("ideal") == "hpcc" else 0.0
-    slowdowns = [max(at_least, time / ideal) for time, ideal in zip(times, over, strict=True)]
+    minimum = 1.0 if run.scenario.get("measure", {}).get("ideal") == "hpcc" else 0.0
+    slowdowns = [max(minimum, time / ideal) for time, ideal in zip(times, over, strict=True)]
     return flow_rows.number(slowdowns, name.rpartition("_")[2])
 
 
