@@ -29,7 +29,7 @@ pub struct Traced {
 /// From when on a sender was held by what; none: the transport cannot tell.
 pub type Holds = Vec<(Time, Option<Hold>)>;
 
-/// When timeouts of a flow expired at its sender, and what the transport told of them last; none: it does not report them.
+/// When timeouts of a flow expired at its sender, and what the transport reported of them last; none: it reports nothing.
 pub type Expired = Option<(Timeouts, Vec<Time>)>;
 
 /// What is seen of a traced flow.

@@ -222,7 +222,7 @@ impl Transport for Homa {
 
     fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
         let message = self.outgoing.iter().find(|known| known.flow == flow && !known.done)?;
-        let until = "until the sender, which had received no answer, asked for one (rto)";
+        let until = "until the sender, which had received no answer, requested one (rto)";
         Some(Timeouts { expired: message.asks, has_earlier: false, until })
     }
 
