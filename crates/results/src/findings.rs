@@ -285,15 +285,23 @@ fn paused(outcome: &Outcome, names: &Names) -> Option<String> {
     })
 }
 
-/// That switches dropped packets although PFC is there to prevent it.
+/// That switches dropped packets although PFC is there to prevent it. Hosts are left out: their NICs have limits of their
+/// own.
 fn dropped_despite_pauses(outcome: &Outcome, names: &Names) -> Option<String> {
-    let dropped = || outcome.ports.iter().map(|&(node, port, totals)| (totals.packets_dropped, node, port));
+    let of_switches = || outcome.ports.iter().filter(|(node, ..)| !names.hosts.contains(node));
+    let dropped = || of_switches().map(|&(node, port, totals)| (totals.packets_dropped, node, port));
     let (largest, node, port) =
         dropped().max_by_key(|&(packets, node, port)| (packets, Reverse((node, port))))?;
     (names.lossless && largest > 0).then(|| {
+        let advice = match names.limits.get(&(node, port)) {
+            Some(limit) => format!(
+                "its queue drops what exceeds {limit} (switch.queue.limit), which PFC does not prevent: it pauses for \
+                 the buffer that the ports of a switch share"
+            ),
+            None => "see whether headroom takes what arrives after a pause is sent (switch.pfc.headroom_factor, headroom_extra)".into(),
+        };
         format!(
-            "PFC was on, but switches dropped {} packets ({largest} of them for {}): the network was not lossless; see whether headroom \
-             takes what arrives after a pause is sent (switch.pfc.headroom_factor, headroom_extra)",
+            "PFC was on, but switches dropped {} packets ({largest} of them for {}): the network was not lossless; {advice}",
             dropped().map(|(packets, ..)| packets).sum::<u64>(),
             names.port(node, port),
         )

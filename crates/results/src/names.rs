@@ -1,11 +1,13 @@
 //! Names of what a run counts by number: hosts, ports, groups, transports.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
 use weftline_sim::config::{Change, Config, IdealFct, TransportConfig};
 use weftline_sim::measure::Entity;
-use weftline_sim::units::Time;
+use weftline_sim::topology::NodeKind;
+use weftline_sim::units::{Bytes, Time};
 
 /// What numbers in records stand for; strings are made when rows are written.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -25,6 +27,10 @@ pub struct Names {
     pub marked: Vec<String>,
     /// PFC is on, and no port has a buffer of its own, which drops instead of pausing.
     pub lossless: bool,
+    /// Nodes that are hosts.
+    pub hosts: BTreeSet<u32>,
+    /// With PFC on: bytes that may wait at a port of a switch, by node and port, if the queue there has such a limit.
+    pub limits: BTreeMap<(u32, u32), Bytes>,
     /// What was to fail and when, in the order of time, such as `leaf0 - spine1 down`.
     pub failures: Vec<(Time, String)>,
     /// Slowdowns below 1 are raised to 1, as the definition of the ideal time has it.
@@ -46,6 +52,22 @@ fn failures(config: &Config) -> Vec<(Time, String)> {
         Change::SwitchUp(id) => format!("{} up", node(id)),
     };
     config.failures.events.iter().map(|failure| (failure.at, text(failure.change))).collect()
+}
+
+fn nodes_of(config: &Config, kind: NodeKind) -> impl Iterator<Item = u32> {
+    config.topology.nodes.iter().zip(0..).filter(move |(node, _)| node.kind == kind).map(|(_, number)| number)
+}
+
+/// [`Names::limits`].
+fn limits(config: &Config) -> BTreeMap<(u32, u32), Bytes> {
+    let switch = &config.switch;
+    if !switch.pfc.enabled || switch.queues().all(|queue| queue.facts().capacity.is_none()) {
+        return BTreeMap::new();
+    }
+    let ports = config.topology.ports();
+    let of_node = |node: u32| (0..ports[node as usize].len() as u32).map(move |local| (node, local));
+    let limit = |(node, local)| Some(((node, local), switch.queue_at(node, local).facts().capacity?));
+    nodes_of(config, NodeKind::Switch).flat_map(of_node).filter_map(limit).collect()
 }
 
 impl Names {
@@ -72,6 +94,8 @@ impl Names {
             transports: transports.collect(),
             marked,
             lossless: config.switch.pfc.enabled && !queues.any(|queue| queue.facts().owns_buffer),
+            hosts: nodes_of(config, NodeKind::Host).collect(),
+            limits: limits(config),
             failures: failures(config),
             raises_slowdowns: config.measure.ideal == IdealFct::Hpcc,
         }

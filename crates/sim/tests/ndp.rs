@@ -265,3 +265,37 @@ fn in_an_incast_headers_come_back_unless_the_mode_drops_them() {
     let (_, outcome) = run(star(101, &[("compat.like", "htsim")], flows()));
     assert!(sum_of(&outcome, |port| port.packets_dropped) > 0);
 }
+
+#[test]
+fn headers_fill_a_slow_link_between_switches_and_not_that_of_a_receiver() {
+    let warns = |topology: &str| {
+        let text = format!(
+            "[topology]\n{topology}\n[transport]\nkind = \"ndp\"\n[[workload]]\nkind = \"incast\"\nsize = \"1MB\"\n"
+        );
+        let warnings = load(&text, &[]).unwrap_or_else(|error| panic!("{error}")).warnings;
+        warnings.iter().any(|warning| warning.contains("headers_per_data"))
+    };
+    let star = "kind = \"star\"\nhosts = 3\nhost_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                override = [{ between = [\"host2\", \"*\"], rate = \"1Gbps\" }]";
+    let dumbbell = "kind = \"dumbbell\"\nleft = 2\nright = 2\nhost_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                    bottleneck_link = { rate = \"1Gbps\", delay = \"1us\" }";
+    assert_eq!([star, dumbbell].map(warns), [false, true]);
+}
+
+#[test]
+fn receivers_that_ask_at_the_rate_of_all_their_links_are_warned_of() {
+    for (kind, policy, expected) in
+        [("ndp", "hash", 1), ("phost", "hash", 1), ("ndp", "all", 0), ("homa", "hash", 0)]
+    {
+        let text = format!(
+            "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 4\ngpus = 1\nspines = 2\n[transport]\nkind = \"{kind}\"\n\
+             [host]\nnic_policy = \"{policy}\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n"
+        );
+        let warnings = load(&text, &[]).unwrap_or_else(|error| panic!("{error}")).warnings;
+        let found = warnings
+            .iter()
+            .filter(|warning| warning.contains("a receiver with several links requests"))
+            .count();
+        assert_eq!(found, expected, "{kind}, {policy}: {warnings:?}");
+    }
+}

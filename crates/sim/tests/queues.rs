@@ -134,3 +134,39 @@ fn every_flow_ends_under_every_discipline_however_the_network_is_cut() {
         }
     }
 }
+
+/// The first warning about a key of a star on which `transport` sends, and `other` as well.
+fn warning(key: &str, transport: &str, other: &str, sets: &[(&str, &str)]) -> Option<String> {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = 4\nhost_link = {{ rate = \"25Gbps\", delay = \"1us\" }}\n\
+         [transport]\nkind = \"{transport}\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n\
+         [[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\ntransport = {other}\n"
+    );
+    let warnings = load(&text, sets).unwrap_or_else(|error| panic!("{error}")).warnings;
+    warnings.into_iter().find(|warning| warning.starts_with(key))
+}
+
+#[test]
+fn long_flows_in_different_classes_of_strict_priority_are_warned_of() {
+    let found =
+        |other: &str, sets: &[(&str, &str)]| warning("switch.queue: ports serve", "homa", other, sets);
+    let text = found("{ kind = \"tcp\" }", &[]).expect("a warning");
+    assert!(text.contains("(\"tcp\" in class 1, \"homa\" in class 7)"), "{text}");
+    assert_eq!(found("{ kind = \"tcp\", class = 7 }", &[]), None);
+    assert_eq!(found("{ kind = \"tcp\" }", &[("switch.queue", "{ kind = \"fifo\" }")]), None);
+}
+
+#[test]
+fn a_limit_below_what_makes_pfc_pause_is_warned_of() {
+    for (kind, limit, expected) in [
+        ("pfabric", "36KiB", true),
+        ("phost", "36KiB", true),
+        ("phost", "30MB", false),
+        ("homa", "0B", false),
+    ] {
+        let mut sets = vec![("switch.pfc.enabled", "true")];
+        sets.extend((limit != "0B").then_some(("switch.queue.limit", limit)));
+        let found = warning("switch.pfc: ports of s0 drop", kind, &format!("{{ kind = \"{kind}\" }}"), &sets);
+        assert_eq!(found.is_some(), expected, "{kind}, {limit}: {found:?}");
+    }
+}

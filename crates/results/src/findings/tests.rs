@@ -186,6 +186,14 @@ fn drops_are_named_where_pfc_should_have_prevented_them() {
         ),
         "{found}"
     );
+    assert!(found.contains("headroom_factor"), "{found}");
+    // A NIC of a host that drops is no switch.
+    names.hosts.insert(0);
+    outcome.ports[0] = (0, 0, dropped(9));
+    assert_eq!(dropped_despite_pauses(&outcome, &names).as_ref(), Some(&found));
+    names.limits.insert((1, 2), weftline_sim::units::Bytes(36_000));
+    let found = dropped_despite_pauses(&outcome, &names).expect("a finding");
+    assert!(found.contains("exceeds 36KB (switch.queue.limit)") && !found.contains("headroom"), "{found}");
     names.lossless = false;
     assert_eq!(dropped_despite_pauses(&outcome, &names), None, "without PFC buffers drop");
 }

@@ -209,6 +209,23 @@ pub fn lossless_headroom(port: &BufferedPort, packet: u64) -> u64 {
     2 * port.rate.bytes_in(port.delay).0 + extra(packet)
 }
 
+/// Bytes from one port in an otherwise empty buffer of a switch at which the first of its ports pauses its peer.
+pub fn first_pause(
+    size: Bytes,
+    ports: &[BufferedPort],
+    pfc: &PfcConfig,
+    nic: Rate,
+    packet: u64,
+) -> Option<u64> {
+    let lossless = Lossless::new(size, ports, pfc, nic, packet);
+    // What is charged leaves less of the pool, whose rest is shifted.
+    let from = |port: u16| {
+        let shift = lossless.ports[usize::from(port)].shift;
+        lossless.reserve + lossless.pool / ((1 << shift) + 1)
+    };
+    (0..ports.len() as u16).map(from).min()
+}
+
 /// Three packets and a pause frame.
 fn extra(packet: u64) -> u64 {
     3 * packet + u64::from(PFC_FRAME_BYTES)

@@ -169,6 +169,8 @@ pub struct QueueFacts {
     pub trims: Option<u8>,
     /// Bytes of trimmed packets, where data never have a turn before them.
     pub headers_first: Option<u16>,
+    /// A class is served before all later ones.
+    pub serves_by_class: bool,
     /// Classes are served in turn, none above the others.
     pub serves_in_turn: bool,
     /// Once empty, it serves the packets of one class as if none had come before.

@@ -106,6 +106,7 @@ impl QueueParameters for PriorityConfig {
             largest,
             trims,
             headers_first: strict.map(|own| own.discipline.to),
+            serves_by_class: true,
             ..QueueFacts::default()
         }
     }

@@ -5,7 +5,7 @@ use super::network::Network;
 use super::section::Section;
 use crate::compat::Rules;
 use crate::config::SwitchConfig;
-use crate::net::buffer::{BufferedPort, headroom, lossless_headroom, set_aside};
+use crate::net::buffer::{BufferedPort, first_pause, headroom, lossless_headroom, set_aside};
 use crate::parameters::Source;
 use crate::queue::PortFacts;
 use crate::telemetry::TelemetryConfig;
@@ -86,13 +86,42 @@ fn queue_warning(scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Ports with a private buffer drop and never trigger PFC.
+/// Ports with a private buffer drop and never trigger PFC; others with a limit drop before it.
 fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
-    let managed = scenario.switch.queues().any(|queue| queue.facts().owns_buffer);
-    (managed && scenario.switch.pfc.enabled).then(|| {
-        "switch.pfc: ports whose queue has a buffer of its own drop instead of pausing: set pfc = { enabled = false } unless \
-         others are to be lossless"
-            .to_string()
+    let switch = &scenario.switch;
+    if !switch.pfc.enabled {
+        return None;
+    }
+    if switch.queues().any(|queue| queue.facts().owns_buffer) {
+        let text = "switch.pfc: ports whose queue has a buffer of its own drop instead of pausing: set pfc = { enabled = false } \
+                    unless others are to be lossless";
+        return Some(text.into());
+    }
+    if switch.queues().all(|queue| queue.facts().capacity.is_none()) {
+        return None;
+    }
+    let topology = &scenario.network.topology;
+    let packet = transport::largest_packet(&scenario.transports, &scenario.telemetry);
+    let ports = topology.ports();
+    topology.switches().into_iter().find_map(|node| {
+        let of_node = &ports[node as usize];
+        let limit = |local| switch.queue_at(node, local).facts().capacity;
+        let limit = (0..of_node.len() as u32).filter_map(limit).min()?;
+        let port = |&(link, _): &(u32, u32)| BufferedPort {
+            rate: topology.links[link as usize].rate,
+            delay: topology.links[link as usize].delay,
+        };
+        let buffered: Vec<BufferedPort> = of_node.iter().map(port).collect();
+        let pause = first_pause(switch.buffer, &buffered, &switch.pfc, topology.nic_rate(), packet)?;
+        (limit.0 < pause).then(|| {
+            format!(
+                "switch.pfc: ports of {} drop what exceeds their limit of {limit} (switch.queue.limit), but a sender is \
+                 paused only when {} of its packets wait: pauses prevent no loss. Set pfc = {{ enabled = false }}, or a \
+                 larger limit",
+                topology.nodes[node as usize].name,
+                Bytes(pause / 1000 * 1000),
+            )
+        })
     })
 }
 

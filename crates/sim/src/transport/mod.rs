@@ -461,10 +461,45 @@ pub fn warnings(transports: &[TransportConfig], run: &RunContext) -> Vec<String>
     for transport in transports {
         if found.iter().all(|(name, _)| *name != transport.name()) {
             let warnings = each_kind!(transport, own => own.warnings(run));
-            found.extend(warnings.into_iter().map(|warning| (transport.name(), warning)));
+            let warnings = warnings.into_iter().chain(asks_for_all_links(transport, run));
+            found.extend(warnings.map(|warning| (transport.name(), warning)));
         }
     }
-    found.into_iter().map(|(_, warning)| warning).collect()
+    found.into_iter().map(|(_, warning)| warning).chain(strict_classes(transports, run)).collect()
+}
+
+/// Receivers ask at the rate of all their links for what may come by one of them.
+fn asks_for_all_links(transport: &TransportConfig, run: &RunContext) -> Option<String> {
+    let ports = run.topology.ports();
+    let several = run.topology.hosts().iter().any(|&host| ports[host as usize].len() > 1);
+    let asks = transport.facts().asks.is_some() && run.nic_policy != NicPolicy::All;
+    (several && asks && run.rules.like == "none").then(|| {
+        format!(
+            "transport.kind = \"{}\": a receiver with several links requests packets at the rate of all of them \
+             together, also when its flows arrive by one link: packets of several flows may then queue before that link \
+             and be dropped or trimmed; with [host] nic_policy = \"all\" flows use all links of their hosts",
+            transport.name()
+        )
+    })
+}
+
+/// Ports that serve by strict priority, and long flows of different transports in different classes: the last class of
+/// a transport is that of its long flows.
+fn strict_classes(transports: &[TransportConfig], run: &RunContext) -> Option<String> {
+    let strict = run.switch.queues().any(|queue| queue.facts().serves_by_class);
+    let last = |transport: &TransportConfig| u8::BITS - 1 - transport.classes().max(1).leading_zeros();
+    let mut classes: Vec<(u32, &str)> = firsts(transports).map(|own| (last(own), own.name())).collect();
+    classes.sort_by_key(|&(class, _)| class);
+    let (first, lowest) = (classes.first()?.0, classes.last()?.0);
+    (strict && first < lowest).then(|| {
+        let named = classes.iter().map(|(class, name)| format!("\"{name}\" in class {class}"));
+        format!(
+            "switch.queue: ports serve classes by strict priority, and transports send long flows in different ones \
+             ({}): where they share a link, the lower class number takes what it needs, and the others wait; give all \
+             of them one class (transport.class) unless this is intended",
+            named.collect::<Vec<_>>().join(", ")
+        )
+    })
 }
 
 /// The first transport of each kind: a host has one of each, which takes the flows of all of that kind.

@@ -10,6 +10,7 @@ use crate::packet::Packet;
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
+use crate::topology::NodeKind;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
     Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
@@ -75,12 +76,15 @@ impl NdpConfig {
         ))
     }
 
-    /// Headers of a flow at the rate of its host fill the slowest link, and no data pass there.
+    /// Headers of a flow at the rate of its host fill the slowest link between switches, and no data pass there. A
+    /// receiver's own link is not filled: pulls are paced by it.
     fn headers_fill_a_link(&self, run: &RunContext) -> Option<String> {
         let header =
             run.switch.queues().filter_map(|queue: &QueueConfig| queue.facts().headers_first).max()?;
-        let (fastest, slowest) =
-            (run.topology.host_rate(), run.topology.links.iter().map(|link| link.rate).min()?);
+        let topology = run.topology;
+        let is_switch = |node: u32| topology.nodes[node as usize].kind == NodeKind::Switch;
+        let inner = topology.links.iter().filter(|link| is_switch(link.a) && is_switch(link.b));
+        let (fastest, slowest) = (topology.host_rate(), inner.map(|link| link.rate).min()?);
         let headers = fastest.0 as f64 * f64::from(header) / f64::from(self.mtu + self.header);
         (headers >= slowest.0 as f64).then(|| {
             format!(

@@ -21,7 +21,7 @@ use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
-use crate::transport::{NicPolicy, TransportConfig};
+use crate::transport::TransportConfig;
 use crate::units::{Bytes, Rate, Time};
 use std::ops::Range;
 
@@ -285,14 +285,6 @@ impl TransportParameters for PhostConfig {
     }
 
     fn warnings(&self, run: &RunContext) -> Vec<String> {
-        let ports = run.topology.ports();
-        let several = run.topology.hosts().iter().any(|&host| ports[host as usize].len() > 1);
-        let warning = (several && run.nic_policy != NicPolicy::All && run.rules.like == "none").then(|| {
-            "transport.kind = \"phost\": a destination with several links gives tokens at the rate of all of them together, also when \
-             its flows arrive by one link: packets of several flows may then queue before that link and be dropped; with [host] \
-             nic_policy = \"all\" flows use all links of their hosts"
-                .into()
-        });
         let published = u64::from(PUBLISHED_ROUND_TRIP) * u64::from(self.packet());
         let free = u64::from(self.free_tokens) * u64::from(self.packet());
         let few = run.window_for_few("free_tokens", (self.mtu, free, published), |median| {
@@ -302,7 +294,7 @@ impl TransportParameters for PhostConfig {
                  downgrade for that round trip"
             )
         });
-        warning.into_iter().chain(few).collect()
+        few.into_iter().collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
