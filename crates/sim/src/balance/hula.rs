@@ -146,6 +146,7 @@ impl BalancerParameters for HulaParameters {
             goes_by_flow: true,
             knows_fabric: true,
             probes,
+            copies_probes: !self.suppress,
             probe_packet,
             rack_bytes: rack_bytes(1),
             ..BalancerFacts::default()

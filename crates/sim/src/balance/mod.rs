@@ -26,6 +26,7 @@ pub mod letflow;
 pub mod mp_hula;
 mod network_view;
 pub mod presto;
+pub mod probes;
 mod round_robin;
 #[cfg(test)]
 mod situation;
@@ -103,6 +104,8 @@ pub struct BalancerFacts {
     pub distinguishable_subflows: Option<u32>,
     /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that sets this interval, and its value.
     pub probes: Option<(&'static str, Time)>,
+    /// Switches pass on every probe that they receive, also where others of the same round have come before.
+    pub copies_probes: bool,
     /// Class and bytes of its probes, which pass from switch to switch.
     pub probe_packet: Option<(u8, u16)>,
     /// It chooses by what is in the packet, whatever passed before and whenever.

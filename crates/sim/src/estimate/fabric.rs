@@ -25,35 +25,14 @@ struct Shared {
     /// Bits of the flows that ended, and at the end of the run those that the others would have sent by then.
     sent: f64,
     offered: f64,
-    /// Bits of all flows that arrived, of those that arrived last, at one time, and the sum of the squares of the bits of
-    /// each time.
-    all: f64,
-    latest: f64,
-    squares: f64,
 }
-
-/// Links to which flows bring more than they carry while flows arrive, so that queues and completion times grow until the
-/// arrivals end, however long that is.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Overload {
-    pub links: String,
-    /// What is brought, headers included, over what the links carry in that time.
-    pub share: f64,
-}
-
-/// By how many standard deviations of independent arrivals more than a link carries has to arrive, so that it is not chance.
-const NO_CHANCE: f64 = 4.0;
 
 impl Shared {
     fn join(&mut self, bits: f64, now: Time) {
         let drained = self.bits_per_second * now.saturating_sub(self.last_arrival).as_seconds();
         self.backlog = (self.backlog - drained).max(0.0) + bits;
-        let before = if now == self.last_arrival { self.latest } else { 0.0 };
-        self.latest = before + bits;
-        self.squares += self.latest * self.latest - before * before;
         self.last_arrival = now;
         self.flows += 1;
-        self.all += bits;
     }
 
     /// Returns the time in seconds of the flow that arrived last: its bits at a fair share with the present
@@ -125,16 +104,16 @@ impl Fabric {
         fabric
     }
 
-    /// The rate in bit/s at which a flow can cross the links of a path: where its packets leave by all links of a host, as many paths
-    /// as both hosts have links.
+    /// The rate in bit/s at which a flow can cross the links of a path: where its packets leave by all links
+    /// of a host, as many paths as both hosts have links.
     pub fn line_rate(&self, src: HostId, dst: HostId, path: &Path) -> u64 {
         let links = |host: HostId| self.links_of_flow[host as usize].max(1);
         path.bottleneck.0.max(1).saturating_mul(u64::from(links(src).min(links(dst))))
     }
 
-    /// How many times a packet between these hosts is sent until it arrives, if receivers ask at their links' rate for what
-    /// narrower links lose. `waiting`: bytes that may wait at a port; `trimmed`: bytes of what is left of a packet that does not
-    /// fit, over those of the packet, which take room on the narrow link.
+    /// How many times a packet between these hosts is sent until it arrives, if receivers ask at their links'
+    /// rate for what narrower links lose. `waiting`: bytes that may wait at a port; `trimmed`: bytes of what
+    /// is left of a packet that does not fit, over those of the packet, which take room on the narrow link.
     ///
     /// ```text
     /// m = O / D      O: the requested rate; D + (O - D) h = C      C: of the narrowest link; h: trimmed
@@ -181,30 +160,6 @@ impl Fabric {
 
     pub fn is_of_host(&self, place: u32) -> bool {
         (1..1 + 2 * self.switch_of.len()).contains(&(place as usize))
-    }
-
-    /// The most overloaded links, of flows that arrive independently of each other until the last one.
-    pub fn overload(&self, network: &Network) -> Option<Overload> {
-        let seconds = self.shared.iter().map(|shared| shared.last_arrival).max()?.as_seconds();
-        let share = |shared: &Shared| {
-            let carried = shared.bits_per_second * seconds;
-            let beyond = shared.all - carried > NO_CHANCE * shared.squares.sqrt();
-            if beyond { shared.all / carried } else { 0.0 }
-        };
-        let shares = self.shared.iter().map(share).enumerate().skip(1);
-        let (place, share) = shares.max_by(|one, other| one.1.total_cmp(&other.1))?;
-        (share > 1.0 && share.is_finite()).then(|| {
-            let (node, is_way_in) = (((place - 1) / 2) as u32, place % 2 == 0);
-            let hosts = self.switch_of.len() as u32;
-            let name = |node: NodeId| &network.topology.nodes[node as usize].name;
-            let links = match (node.checked_sub(hosts), is_way_in) {
-                (None, false) => format!("the link from {}", name(network.routes.host_node(node))),
-                (None, true) => format!("the link to {}", name(network.routes.host_node(node))),
-                (Some(switch), false) => format!("the links from {} to other switches", name(switch)),
-                (Some(switch), true) => format!("the links to {} from other switches", name(switch)),
-            };
-            Overload { links, share }
-        })
     }
 
     /// A flow with this many bytes on the wire starts on this path.
@@ -268,7 +223,8 @@ impl Fabric {
         product.saturating_add(self.buffer / u64::from(flows_there)).min(window)
     }
 
-    /// The shared links that a message crosses: out of its host, into its destination, from one switch and to another.
+    /// The shared links that a message crosses: out of its host, into its destination, from one switch and to
+    /// another.
     pub fn places(&self, src: HostId, dst: HostId, path: &Path) -> [u32; 4] {
         let switches = (self.switch_of[src as usize], self.switch_of[dst as usize]);
         let (up, down) = match switches {

@@ -1,7 +1,9 @@
 //! What `weftline check` prints.
 
+use super::offered::Span;
 use super::replay::MAX_FLOWS;
-use super::{Estimate, Work, graphs, recurring};
+use super::tiers;
+use super::{Estimate, Replay, Work, graphs, recurring};
 use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
@@ -9,15 +11,18 @@ use crate::parameters::Value as Figure;
 use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
 use crate::scenario::network::Network;
-use crate::topology::{Link, NodeId, Topology};
+use crate::topology::{NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
 use crate::workload::merge::MAX_FLOWS as MAX_RUN;
-use crate::workload::{AskedLoad, Traffic, TrafficSize};
+use crate::workload::{AskedLoad, FlowSource, Traffic, TrafficSize};
 use serde_json::{Value, json};
 
 /// What the end of a run whose packets are lost does not count.
 const TIMEOUTS: &str = "timeouts of senders whose packets are lost at random or by a failure";
+
+/// A workload that lasts for this share of the time lasts for all of it.
+const ALL_THE_TIME: f64 = 0.995;
 
 /// Returns everything that is known before a run on this number of threads, as `weftline check` prints it.
 pub fn facts(scenario: &Scenario, threads: usize) -> Value {
@@ -26,7 +31,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     foreseen.extend(recurring::warning_if_stalled(scenario, &estimate));
     let too_many = too_many(&size);
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_many).chain(&foreseen).collect();
-    let asked = asked_load(scenario, &size);
+    let asked = asked_load(scenario, &size, &estimate.replay);
     let until_ns = match scenario.until {
         Until::At(time) => Some(time.as_ns()),
         Until::FlowsDone { .. } => None,
@@ -129,7 +134,7 @@ fn topology_facts(network: &Network) -> Value {
         "links": topology.links.len(),
         "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
         "diameter_hops": network.diameter(),
-        "oversubscription": oversubscription(topology),
+        "oversubscription": tiers::oversubscription(network),
     })
 }
 
@@ -143,22 +148,6 @@ fn host_facts(scenario: &Scenario) -> Value {
         "gpus_per_node": scenario.network.topology.gpus_per_node,
         "ranks_per_domain": graphs.iter().filter_map(|graph| graph.domain()).max(),
     })
-}
-
-/// Maximum ratio, over the switches next to hosts, of the rate of the links to hosts to that of the links to
-/// other switches; none without such links.
-fn oversubscription(topology: &Topology) -> Option<f64> {
-    let tier = |node: NodeId| topology.nodes[node as usize].tier;
-    let mut down = vec![0u128; topology.nodes.len()];
-    let mut up = vec![0u128; topology.nodes.len()];
-    for Link { a, b, rate, .. } in &topology.links {
-        for (near, far) in [(*a, *b), (*b, *a)] {
-            let sum = if tier(far) == 0 { &mut down } else { &mut up };
-            sum[near as usize] += u128::from(rate.0);
-        }
-    }
-    let edges = (0..topology.nodes.len()).filter(|&n| tier(n as NodeId) > 0 && down[n] > 0 && up[n] > 0);
-    edges.map(|n| down[n] as f64 / up[n] as f64).max_by(f64::total_cmp)
 }
 
 fn transport_facts(scenario: &Scenario, transport: &TransportConfig) -> Value {
@@ -221,17 +210,34 @@ fn host_capacity(topology: &Topology) -> f64 {
 
 /// The load set for the workloads, as a share of the capacity of the hosts' links, the standard deviation of
 /// the load of flows drawn for that time, and each workload's load as the scenario has it; none if some
-/// workload has no load set.
-fn asked_load(scenario: &Scenario, size: &TrafficSize) -> Option<(f64, f64, Vec<String>)> {
-    let asked: Option<Vec<AskedLoad>> =
-        scenario.traffic.sources.iter().map(|source| source.asked()).collect();
+/// workload has no load set. A workload counts for the share of the time that it lasts.
+fn asked_load(scenario: &Scenario, size: &TrafficSize, replay: &Replay) -> Option<(f64, f64, Vec<String>)> {
+    let sources = &scenario.traffic.sources;
+    let asked: Option<Vec<AskedLoad>> = sources.iter().map(|source| source.asked()).collect();
     let asked = asked.filter(|asked| !asked.is_empty())?;
     let capacity = host_capacity(&scenario.network.topology);
     let seconds = size.last_start.as_seconds();
-    let (rate, variance) = asked.iter().fold((0.0, 0.0), |sum, of| (sum.0 + of.rate, sum.1 + of.variance));
-    let terms = asked.iter().map(|of| of.terms.text()).collect();
+    let spans = replay.spans.iter().zip(sources).map(|(span, source)| span.or_else(|| later(&**source)));
+    let shares: Vec<f64> =
+        spans.map(|span| span.map_or(1.0, |span| span.share(size.last_start, replay.seen))).collect();
+    let (rate, variance) = asked
+        .iter()
+        .zip(&shares)
+        .fold((0.0, 0.0), |sum, (of, share)| (sum.0 + share * of.rate, sum.1 + share * of.variance));
+    let term = |(of, share): (&AskedLoad, &f64)| {
+        let during = format!(" in {:.2} % of the time", 100.0 * share);
+        of.terms.text() + if *share < ALL_THE_TIME { &during } else { "" }
+    };
+    let terms = asked.iter().zip(&shares).map(term).collect();
     (capacity > 0.0 && seconds > 0.0)
         .then(|| (rate / capacity, (variance / seconds).sqrt() / capacity, terms))
+}
+
+/// When a workload brings flows of which the estimate looked at none.
+fn later(source: &dyn FlowSource) -> Option<Span> {
+    let size = source.rest()?;
+    let first = source.clone_box().next()?.start;
+    Some(Span { first, last: size.last_start, times: size.flows })
 }
 
 /// Flows that would start after the end of the run, which does not count them.

@@ -16,8 +16,10 @@ mod facts;
 mod failing;
 mod graphs;
 mod loads;
+mod offered;
 mod recurring;
 mod replay;
+mod tiers;
 
 pub use recurring::Work;
 pub use replay::Replay;
@@ -39,7 +41,7 @@ use crate::units::{Bytes, Time, two_digits};
 use crate::workload::TrafficSize;
 use crate::workload::graph::Repeated;
 use crate::workload::graph::source::LISTED;
-use fabric::Overload;
+use offered::Overload;
 
 /// (bytes that packets and flows in flight use, factor on the cost of a hop), interpolated over the logarithm
 /// of the bytes. The factors lie between the costs of fat trees with k = 16, 24 and 32 relative to k = 8
@@ -349,7 +351,7 @@ impl Estimate {
 }
 
 /// Warns of links to which flows bring more than they carry.
-fn overload_warning(Overload { links, share }: &Overload) -> String {
+fn overload_warning(Overload { links, share, .. }: &Overload) -> String {
     format!(
         "workload: flows bring {:.0} % of what {links} can carry, with headers: queues grow until the arrivals end, so that completion \
          times depend on how long the run is; lower the load",

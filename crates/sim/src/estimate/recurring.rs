@@ -1,23 +1,25 @@
-//! What a run does at intervals, whether packets move or not: samples of series, probes of balancers. While the network is
-//! quiet this is all that a run costs: rows that must be written, and probes that must run; and an end of flows that is
-//! looked for too often takes a window for each event.
+//! What a run does at intervals, whether packets move or not: samples of series, probes of balancers. While
+//! the network is quiet this is all that a run costs: rows that must be written, and probes that must run;
+//! and an end of flows that is looked for too often takes a window for each event.
 
 use super::{Estimate, Replay, failing, ns_per_hop};
+use crate::balance::probes::copies;
 use crate::config::Until;
 use crate::measure::Sampled;
 use crate::scenario::Scenario;
 use crate::topology::{Link, NodeId, NodeKind, Topology};
 use crate::units::{Time, two_digits};
 
-/// CPU time of a row of a series, in ns: a row for each port every 10 ms of quiet time, with series.parquet. A look at a queue
-/// discipline also makes up for what it does in an interval.
+/// CPU time of a row of a series, in ns: a row for each port every 10 ms of quiet time, with series.parquet.
+/// A look at a queue discipline also makes up for what it does in an interval.
 const NS_PER_ROW: f64 = 100.0;
-/// What is added if each row of a row group has a name of its own, which the table looks up among all of them (k = 32, a row
-/// for each port of a switch), and the rows of a row group.
+/// What is added if each row of a row group has a name of its own, which the table looks up among all of them
+/// (k = 32, a row for each port of a switch), and the rows of a row group.
 const NS_PER_NAME: f64 = 150.0;
 const ROWS_PER_GROUP: f64 = 65_536.0;
 const NS_PER_DISCIPLINE: f64 = 5000.0;
-/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7 and 19).
+/// CPU time of one sample of a histogram, in ns (`fat320-hpcc` with samples every 1 us and every 100 ns: 7
+/// and 19).
 const NS_PER_SAMPLE: f64 = 15.0;
 /// CPU time of a window that ends for a sample or a look for the end of the run, in ns.
 const NS_PER_WINDOW: f64 = 500.0;
@@ -75,7 +77,7 @@ pub struct Work {
 
 /// Everything that a run does at intervals.
 fn all(scenario: &Scenario) -> Vec<Recurring> {
-    let (measure, topology) = (&scenario.measure, &scenario.network.topology);
+    let measure = &scenario.measure;
     let series = |key: &str, sampled: Option<(usize, Time)>, rows_of_each: usize| {
         let (entities, every) = sampled?;
         let rows = (entities * rows_of_each) as f64;
@@ -85,7 +87,7 @@ fn all(scenario: &Scenario) -> Vec<Recurring> {
     };
     let disciplines = series("disciplines", count(&measure.disciplines), ROWS_OF_DISCIPLINE);
     let probes = scenario.switch.balancer.facts().probes.map(|(key, every)| {
-        let packet_hops = hops_of_probes(topology);
+        let packet_hops = hops_of_probes(scenario);
         let (key, ns) = (format!("switch.balancer.{key}"), packet_hops * ns_per_hop(scenario));
         Recurring { key, every, rows: 0.0, packet_hops, ns }
     });
@@ -105,8 +107,13 @@ fn all(scenario: &Scenario) -> Vec<Recurring> {
     found.into_iter().flatten().collect()
 }
 
-/// Packet-hops of a round of probes: that of each switch with hosts goes once over each link between switches.
-fn hops_of_probes(topology: &Topology) -> f64 {
+/// Packet-hops of a round of probes: one of each switch with hosts crosses each link between switches, or more where switches
+/// pass on every probe.
+fn hops_of_probes(scenario: &Scenario) -> f64 {
+    let topology = &scenario.network.topology;
+    if scenario.switch.balancer.facts().copies_probes {
+        return copies(topology).iter().sum();
+    }
     (super::with_hosts(topology) * between_switches(topology).count()) as f64
 }
 
@@ -118,9 +125,21 @@ fn between_switches(topology: &Topology) -> impl Iterator<Item = &Link> {
 /// Probes that are on links at once.
 pub(super) fn probes_in_flight(scenario: &Scenario) -> u64 {
     let topology = &scenario.network.topology;
-    let Some((_, every)) = scenario.switch.balancer.facts().probes else { return 0 };
-    let delays: f64 = between_switches(topology).map(|link| link.delay.0 as f64).sum();
-    (super::with_hosts(topology) as f64 * delays / every.0.max(1) as f64) as u64
+    let facts = scenario.switch.balancer.facts();
+    let Some((_, every)) = facts.probes else { return 0 };
+    let probes: f64 = if facts.copies_probes {
+        let crossed = copies(topology);
+        topology
+            .links
+            .iter()
+            .zip(crossed.chunks(2))
+            .map(|(of, both)| of.delay.0 as f64 * (both[0] + both[1]))
+            .sum()
+    } else {
+        let delays: f64 = between_switches(topology).map(|link| link.delay.0 as f64).sum();
+        super::with_hosts(topology) as f64 * delays
+    };
+    (probes / every.0.max(1) as f64) as u64
 }
 
 fn count<T>(sampled: &Option<Sampled<Vec<T>>>) -> Option<(usize, Time)> {
@@ -148,8 +167,9 @@ fn named(all: &[Recurring], time: Time) -> String {
     sorted.into_iter().map(|of| of.text(time)).collect::<Vec<_>>().join("; ")
 }
 
-/// CPU time in seconds of the windows that end for samples, for looks at the end of the run, and for what ranks send each other
-/// outside the network, at most one for each event, and of the samples of histograms, which cost nothing while nothing happens.
+/// CPU time in seconds of the windows that end for samples, for looks at the end of the run, and for what
+/// ranks send each other outside the network, at most one for each event, and of the samples of histograms,
+/// which cost nothing while nothing happens.
 pub(super) fn window_seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let times = |every: Time| (replay.end.0 as f64 / every.0.max(1) as f64).min(replay.packet_hops);
     let histogram = count(&scenario.measure.queue_histogram);
@@ -181,8 +201,8 @@ fn seconds_of(all: &[Recurring], time: Time) -> f64 {
     all.iter().map(|of| of.work(time).seconds).sum()
 }
 
-/// Warns of what would take most of the time of a run whose flows stall; whether they do is not known before the run. None where it
-/// takes most of the time anyway.
+/// Warns of what would take most of the time of a run whose flows stall; whether they do is not known before
+/// the run. None where it takes most of the time anyway.
 pub(super) fn warning_if_stalled(scenario: &Scenario, estimate: &Estimate) -> Option<String> {
     let (planned, (_, stall), all) = (estimate.seconds, grid(scenario)?, all(scenario));
     let is_planned = seconds_of(&all, estimate.replay.end) > WORTH_A_WARNING.max(planned / 2.0);

@@ -7,21 +7,22 @@
 //!
 //! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and
 //! sends each packet again until one and its acknowledgement arrive, or everything after a lost packet if its
-//! transport goes back. Where receivers ask for packets at the rate of their own links, what narrower links drop or trim
-//! is sent again.
+//! transport goes back. Where receivers ask for packets at the rate of their own links, what narrower links
+//! drop or trim is sent again.
 //!
-//! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of flows
-//! inside the fabric.
+//! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of
+//! flows inside the fabric.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::fabric::{Fabric, Overload};
+use super::fabric::Fabric;
 use super::failing;
 use super::graphs::{Hashed, Links};
 use super::loads::Loads;
+use super::offered::{Offered, Overload, Span};
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
@@ -62,8 +63,11 @@ pub struct Replay {
     pub packets_in_flight: u64,
     /// Number of packets in flight, averaged over the packets: the data that competes for the caches.
     pub packets_met: f64,
-    /// Where flows bring more than is carried, if all arrive at random.
+    /// Where the flows of workloads with a load bring more than is carried.
     pub overload: Option<Overload>,
+    /// By workload with a load, when it brought flows, and how far arrivals were looked at.
+    pub spans: Vec<Option<Span>>,
+    pub seen: Time,
 }
 
 impl Replay {
@@ -103,9 +107,11 @@ impl Replay {
             played.packet_hops = played.packet_hops.max(whole);
             played.end = played.end.max(end);
         }
-        let sources = &scenario.traffic.sources;
-        if !sources.is_empty() && sources.iter().all(|source| source.asked().is_some()) {
-            played.overload = player.fabric.overload(&scenario.network);
+        played.overload = player.offered.overload();
+        (played.seen, played.spans) = player.offered.spans();
+        if let Some(overload) = &played.overload {
+            let last = (size.flows > max_flows).then_some(size.last_start);
+            played.end = played.end.max(overload.carried(last));
         }
         let rates = player.fabric.rate_of_hosts();
         // All bytes leave hosts; those of job graphs may stay within a domain.
@@ -265,6 +271,11 @@ impl Wire {
     pub fn packet(&self) -> u64 {
         self.mtu + self.overhead
     }
+
+    /// Bytes of all packets of a flow.
+    fn bytes(&self, size: u64) -> u64 {
+        size.saturating_add(size.div_ceil(self.mtu).saturating_mul(self.overhead))
+    }
 }
 
 struct Player<'s> {
@@ -274,6 +285,7 @@ struct Player<'s> {
     loss: [f64; 2],
     wires: Vec<Wire>,
     fabric: Fabric,
+    offered: Offered<'s>,
     /// Bytes that may wait at a port.
     port_room: u64,
     /// Ports that are full trim packets.
@@ -325,6 +337,7 @@ impl<'s> Player<'s> {
             }),
             wires: scenario.transports.iter().map(wire).collect(),
             fabric: Fabric::of(network, scenario.switch.buffer.0, scenario.host.nic_policy),
+            offered: Offered::of(scenario),
             port_room: queue.capacity.unwrap_or(scenario.switch.buffer).0,
             trims: queue.trims.is_some(),
             dependents: Dependents::new(&scenario.traffic),
@@ -407,6 +420,11 @@ impl<'s> Player<'s> {
     }
 
     fn announce(&mut self, arrival: Arrival, path: Option<Path>) {
+        if path.is_some() {
+            let spec = &arrival.spec;
+            let bits = self.wires[usize::from(spec.transport)].bytes(spec.size) as f64 * 8.0;
+            self.offered.bring(arrival.source, (spec.src, spec.dst), bits, spec.start);
+        }
         if arrival.spec.waits_for == 0 {
             return self.start(arrival, path);
         }
@@ -446,18 +464,19 @@ impl<'s> Player<'s> {
         let spec = &arrival.spec;
         let Some(path) = path else { return };
         let wire = &self.wires[usize::from(spec.transport)];
-        let count = spec.size.div_ceil(wire.mtu);
-        let bytes = spec.size.saturating_add(count.saturating_mul(wire.overhead));
+        let (count, bytes) = (spec.size.div_ceil(wire.mtu), wire.bytes(spec.size));
         let crossing = self.fabric.join(spec.src, spec.dst, &path, bytes, self.now);
         let round_trip = round_trip(&path, wire.packet());
         let room = self.fabric.room(&crossing, round_trip, wire.window);
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.seconds_under_loss(spec.transport, count, &path, round_trip);
-        // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last one counts.
+        // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last
+        // one counts.
         let part = (Time::MAX.as_seconds() / lossy).min(1.0);
         let lossy = Time((lossy * part * 1e12) as u64);
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
-        // What waits for a message of a job starts when it has arrived, for another flow when it is acknowledged.
+        // What waits for a message of a job starts when it has arrived, for another flow when it is
+        // acknowledged.
         let of_graph = self.graphs.get(usize::from(arrival.source)) == Some(&true);
         let latency = if of_graph { Time(round_trip.0 / 2) } else { round_trip };
         let opens = spec.connection.is_none_or(|connection| connection == arrival.id);
@@ -469,7 +488,8 @@ impl<'s> Player<'s> {
         let asked_for = wire.asks.map_or(1.0, |asks| {
             self.fabric.sendings(&crossing, &asks, round_trip, (self.port_room, trimmed))
         });
-        // On half of its path a packet has not come to where it may be dropped; the headers of trimmed ones cross all of it.
+        // On half of its path a packet has not come to where it may be dropped; the headers of trimmed ones
+        // cross all of it.
         let again = if self.trims { asked_for } else { (asked_for + 1.0) / 2.0 };
         let answers = wire.answers * asked_for;
         let crossed = links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
@@ -504,8 +524,9 @@ impl<'s> Player<'s> {
         Some(OfGraph { graph, loads })
     }
 
-    /// Packet-hops of this many bytes of all sources. Messages of a job of which a glance was replayed have as many for each
-    /// link that a packet crosses as those of the glance. What nothing was replayed of is like the mean of the others.
+    /// Packet-hops of this many bytes of all sources. Messages of a job of which a glance was replayed have
+    /// as many for each link that a packet crosses as those of the glance. What nothing was replayed of is
+    /// like the mean of the others.
     fn hops_of_all(&self, graphs: &[Option<OfGraph>], glances: &[Option<Glance>], bytes: u64) -> f64 {
         let (mut known, mut hops) = (0.0, 0.0);
         for (of, (graph, glance)) in self.of_sources.iter().zip(graphs.iter().zip(glances)) {
@@ -566,7 +587,8 @@ impl<'s> Player<'s> {
 
 /// How many links a packet, those sent in its place and their acknowledgements cross until one of these
 /// arrives. `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that
-/// are sent again after each lost one; `again`, `answers`: packets and answers for each where none is lost at random.
+/// are sent again after each lost one; `again`, `answers`: packets and answers for each where none is lost at
+/// random.
 fn links_crossed(hops: f64, loss: [f64; 2], (resent, again, answers): (f64, f64, f64)) -> f64 {
     let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
     // Until it is lost: 1 + q + q^2 + ...

@@ -18,7 +18,8 @@ fn sizes_are_reported_with_two_digits() {
     assert_eq!([8_765_432_100, 99, 0].map(two_digits), [8_700_000_000, 99, 0]);
 }
 
-/// The memory of 128 hosts, 384 links, 32 of 80 switches with hosts, and 640 ports of switches with this part of a scenario.
+/// The memory of 128 hosts, 384 links, 32 of 80 switches with hosts, and 640 ports of switches with this part
+/// of a scenario.
 fn memory_of(switch: &str, workload: &str) -> Memory {
     let text = format!(
         "[topology]\nkind = \"fat-tree\"\nk = 8\n[switch.{switch}\n\
@@ -207,7 +208,8 @@ fn changes_of_the_network_count_with_the_routes_that_they_lead_to() {
     assert_eq!(failing::cost(&events(1000), Time::from_us(100)).changes, 50);
 }
 
-/// The warning of a dumbbell of four hosts at each side, all links 100 Gb/s, whose flows all cross the bottleneck.
+/// The warning of a dumbbell of four hosts at each side, all links 100 Gb/s, whose flows all cross the
+/// bottleneck.
 fn overload_of(load: &str, duration: &str) -> Option<String> {
     let text = format!(
         "[topology]\nkind = \"dumbbell\"\nleft = 4\nright = 4\n[transport]\nkind = \"rdma\"\n[[workload]]\nkind = \"poisson\"\n\
@@ -222,7 +224,8 @@ fn overload_of(load: &str, duration: &str) -> Option<String> {
 
 #[test]
 fn more_than_a_link_carries_is_named_with_its_share() {
-    // Half of every host's link is twice the bottleneck, with headers a little more; a quarter of the others' is one.
+    // Half of every host's link is twice the bottleneck, with headers a little more; a quarter of the others'
+    // is one.
     let found = overload_of("0.5", "10ms").unwrap_or_default();
     assert!(found.contains(" other switches can carry"), "{found}");
     assert!(found.starts_with("workload: flows bring 2"), "{found}");
@@ -246,4 +249,125 @@ fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
     assert_eq!(few.tables, 5 * 33 * 250 * 4);
     assert_eq!(many.tables, 500 * 33 * 250 + 2_500_000);
     assert!(few.traces > 0 && many.traces == 0, "{few:?} {many:?}");
+}
+
+/// What `check` reports of a scenario.
+fn checked(text: &str) -> serde_json::Value {
+    let scenario = Scenario::load(text, "s.toml", Path::new("."), &[], None, Hooks::default());
+    facts::facts(&scenario.unwrap_or_else(|error| panic!("{error}")), 1)
+}
+
+/// Its warnings of overload.
+fn overloads(text: &str) -> Vec<String> {
+    let facts = checked(text);
+    let warnings = facts["warnings"].as_array().into_iter().flatten().filter_map(|text| text.as_str());
+    warnings.filter(|text| text.starts_with("workload: flows bring")).map(str::to_string).collect()
+}
+
+#[test]
+fn the_oversubscription_is_that_of_the_tier_with_the_least_above_it_by_links_that_lead_somewhere() {
+    let workload = "[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
+    let of = |topology: &str| {
+        checked(&format!("[topology]\n{topology}\n{workload}"))["topology"]["oversubscription"].as_f64()
+    };
+    let clos = "kind = \"clos\"\ntiers = 3\npods = 2\nleaves = 4\nhosts_per_leaf = 2\nuplinks = 2\ncore_oversubscription = ";
+    assert_eq!([1, 2, 4].map(|ratio| of(&format!("{clos}{ratio}"))), [1.0, 2.0, 4.0].map(Some));
+    // 40 Gb/s of hosts in a pod, two links of 2.5 Gb/s to each of two cores.
+    let pods = "kind = \"pods\"\npods = 4\nhosts_per_leaf = 2\nhost_link.rate = \"10Gbps\"\nfabric_link.rate = \"40Gbps\"\n\
+                core_link.rate = \"2500Mbps\"";
+    assert_eq!(of(pods), Some(4.0));
+    // Two links between the switches with hosts, and one to a switch that no shortest path crosses.
+    let node = |name: &str, kind: &str| format!("[[node]]\nname = \"{name}\"\nkind = \"{kind}\"\n");
+    let link = |(a, b): (&str, &str)| {
+        format!("[[link]]\na = \"{a}\"\nb = \"{b}\"\nrate = \"10Gbps\"\ndelay = \"1us\"\n")
+    };
+    let hosts = ["h0", "h1", "h2", "h3"].map(|name| node(name, "host")).concat();
+    let switches = ["a", "b", "c"].map(|name| node(name, "switch")).concat();
+    let ends =
+        [("h0", "a"), ("h1", "a"), ("h2", "b"), ("h3", "b"), ("a", "b"), ("a", "b"), ("a", "c"), ("c", "b")];
+    let path = std::env::temp_dir().join(format!("weftline-unused-{}.toml", std::process::id()));
+    std::fs::write(&path, hosts + &switches + &ends.map(link).concat()).unwrap();
+    let found = of(&format!("kind = \"file\"\nfile = \"{}\"", path.display()));
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(found, Some(1.0));
+}
+
+#[test]
+fn links_to_cores_and_single_links_can_be_overloaded() {
+    let clos = "[topology]\nkind = \"clos\"\ntiers = 3\npods = 2\nleaves = 4\nhosts_per_leaf = 2\nuplinks = 2\n\
+                core_oversubscription = 4\nhost_link = { rate = \"10Gbps\", delay = \"1us\" }\n\
+                fabric_link = { rate = \"10Gbps\", delay = \"1us\" }\n[transport]\nkind = \"tcp\"\n[[workload]]\n\
+                kind = \"poisson\"\nsize = \"100KB\"\ndestinations = \"inter-rack\"\nduration = \"10ms\"\nload = ";
+    // Of eight hosts in a pod, 8 x 8 Gb/s x 4/7 with headers of 5 %, over 20 Gb/s.
+    let found = overloads(&format!("{clos}0.8"));
+    assert!(found.len() == 1 && found[0].contains(" the tier above "), "{found:?}");
+    let share: f64 = found[0].split(' ').nth(3).and_then(|share| share.parse().ok()).expect("a share");
+    assert!((170.0..220.0).contains(&share), "{found:?}");
+    let end = checked(&format!("{clos}0.8"))["estimate"]["end_ns"].as_f64();
+    assert!(end.is_some_and(|end| (17e6..24e6).contains(&end)), "{end:?}");
+    assert_eq!(overloads(&format!("{clos}0.2")), [""; 0]);
+    // Half of 7.5 Gb/s on a link of 2.5 Gb/s, where switches take no notice of it.
+    let uneven = |balancer: &str| {
+        overloads(&format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 8\n\
+             host_link = {{ rate = \"10Gbps\", delay = \"1us\" }}\nfabric_link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
+             [[topology.override]]\nbetween = [\"spine1\", \"leaf*\"]\nrate = \"2500Mbps\"\n[switch]\n\
+             balancer = {{ kind = \"{balancer}\" }}\n[[workload]]\nkind = \"poisson\"\nhosts = \"0-7\"\nto = \"8-15\"\n\
+             size = \"20KB\"\nload = 0.6\ncapacity = \"12500Mbps\"\nduration = \"10ms\"\n"
+        ))
+    };
+    let found = uneven("ecmp");
+    assert!(found.len() == 1 && found[0].contains("the link from leaf0 to spine1"), "{found:?}");
+    assert_eq!(uneven("conga"), [""; 0]);
+}
+
+/// Seven hosts of a star that bring one 143 % of its link for 5 ms, and another workload.
+fn hot(more: &str) -> String {
+    format!(
+        "[topology]\nkind = \"star\"\nhosts = 8\nhost_link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n[[workload]]\n\
+         kind = \"poisson\"\nsize = \"20KB\"\nhosts = \"1-7\"\nto = \"0\"\nload = 0.2\nduration = \"5ms\"\n{more}"
+    )
+}
+
+#[test]
+fn no_other_workload_hides_an_overload() {
+    let share = |more: &str| {
+        let found = overloads(&hot(more));
+        assert!(found.len() == 1 && found[0].contains("the link to host0"), "{found:?}");
+        found[0].split(' ').nth(3).and_then(|share| share.parse::<f64>().ok()).expect("a share")
+    };
+    let alone = share("");
+    assert!((130.0..160.0).contains(&alone), "{alone}");
+    let longer = "[[workload]]\nkind = \"poisson\"\nsize = \"20KB\"\nload = 0.001\nduration = \"50ms\"\n";
+    assert!((share(longer) - alone).abs() <= 3.0, "{}", share(longer));
+    assert_eq!(
+        share("[[workload]]\nkind = \"flows\"\nflows = [{ src = 1, dst = 2, size = \"1KB\" }]\n"),
+        alone
+    );
+    assert_eq!(share("[[workload]]\nkind = \"closed-loop\"\nsize = \"20KB\"\nrequests = 10\n"), alone);
+    // Each brings seven tenths, together for half of their times.
+    let one = |start: &str, more: &str| {
+        format!(
+            "[[workload]]\nkind = \"poisson\"\nsize = \"20KB\"\nhosts = \"1-7\"\nto = \"0\"\nload = 0.1\nstart = \"{start}\"\n\
+             duration = \"10ms\"\n{more}"
+        )
+    };
+    let star = "[topology]\nkind = \"star\"\nhosts = 8\nhost_link = { rate = \"10Gbps\", delay = \"1us\" }\n";
+    let two = |start: &str| overloads(&format!("{star}{}", one("0s", &one(start, ""))));
+    assert!(two("5ms").len() == 1 && two("20ms").is_empty(), "{:?} {:?}", two("5ms"), two("20ms"));
+}
+
+#[test]
+fn a_configured_load_counts_for_the_time_that_it_lasts() {
+    let late = "[[workload]]\nkind = \"poisson\"\nsize = \"20KB\"\nload = 0.3\nstart = \"20ms\"\nduration = \"5ms\"\n";
+    let traffic = &checked(&hot(late))["traffic"];
+    let of = |key: &str| traffic[key].as_f64().expect("a number");
+    assert!((of("offered_load_asked") - (0.175 + 0.3) / 5.0).abs() < 2e-3, "{traffic}");
+    let within = 3.0 * of("offered_load_error");
+    assert!((of("offered_load") - of("offered_load_asked")).abs() < within, "{traffic}");
+    let term = traffic["offered_load_terms"][1].as_str().expect("a text");
+    assert!(
+        term.starts_with("load 0.3 of the links of 8 hosts in ") && term.ends_with(" % of the time"),
+        "{term}"
+    );
 }

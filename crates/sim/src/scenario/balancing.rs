@@ -4,9 +4,11 @@ use super::Scenario;
 use super::network::Network;
 use super::section::Section;
 use crate::balance::NetworkView;
+use crate::balance::probes::copies;
 use crate::config::SwitchConfig;
 use crate::parameters::Source;
 use crate::topology::NodeKind;
+use crate::units::Rate;
 
 /// Complains if the balancer cannot work on this network.
 pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch: &SwitchConfig) {
@@ -40,22 +42,37 @@ pub fn balancer_warning(scenario: &Scenario) -> Option<String> {
 /// Share of a link above which probes are worth a warning.
 const PROBES: f64 = 0.05;
 
-/// Probes that take much of the links to the switches of hosts: one of every other rack in every round.
+/// Probes that take much of a link between switches: in every round one of every other rack, or more where switches pass on every
+/// probe.
 pub fn probes_fill_links(scenario: &Scenario) -> Option<String> {
     let (facts, network) = (scenario.switch.balancer.facts(), &scenario.network);
     let ((key, interval), (_, bytes)) = facts.probes.zip(facts.probe_packet)?;
     let racks = NetworkView::of(&network.topology, &network.routes).racks() as u64;
     let is_switch = |node: u32| network.topology.nodes[node as usize].kind == NodeKind::Switch;
-    let between = network.topology.links.iter().filter(|link| is_switch(link.a) && is_switch(link.b));
-    let slowest = between.map(|link| link.rate).min()?;
-    let takes = slowest.transmission_time(racks.saturating_sub(1) * u64::from(bytes));
-    let share = takes.0 as f64 / interval.0.max(1) as f64;
+    let links = &network.topology.links;
+    let takes = |rate: Rate, probes: f64| {
+        probes * rate.transmission_time(u64::from(bytes)).0 as f64 / interval.0.max(1) as f64
+    };
+    let (share, rate, why) = if facts.copies_probes {
+        let crossed = copies(&network.topology);
+        let shares = crossed.iter().enumerate().map(|(at, &probes)| {
+            let rate = links[at / 2].rate;
+            (takes(rate, probes), rate, probes)
+        });
+        let (share, rate, probes) = shares.max_by(|one, other| one.0.total_cmp(&other.0))?;
+        let why = format!(", {probes:.0} a round as switches pass on every one that they receive,");
+        (share, rate, why)
+    } else {
+        let between = links.iter().filter(|link| is_switch(link.a) && is_switch(link.b));
+        let slowest = between.map(|link| link.rate).min()?;
+        (takes(slowest, racks.saturating_sub(1) as f64), slowest, String::new())
+    };
     (share > PROBES).then(|| {
         let rate = match share < 1.0 {
-            true => format!("{:.0} % of a link of {slowest}", 100.0 * share),
-            false => format!("more than a link of {slowest} can carry ({:.0} %)", 100.0 * share),
+            true => format!("{:.0} % of a link of {rate}", 100.0 * share),
+            false => format!("more than a link of {rate} can carry ({:.0} %)", 100.0 * share),
         };
-        format!("switch.balancer.{key}: probes of {racks} racks take up to {rate} from other traffic: set a longer {key}")
+        format!("switch.balancer.{key}: probes of {racks} racks{why} take up to {rate} from other traffic: set a longer {key}")
     })
 }
 

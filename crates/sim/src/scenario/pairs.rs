@@ -19,6 +19,10 @@ use crate::units::{Bytes, Rate, Time};
 const FEW_ANSWERS: f64 = 0.5;
 /// A default or fewer later packets find every loss but that of the last ones.
 const USUAL_REORDERING: u32 = 3;
+/// Share of packets above which what happens to them is usual.
+const MOST_PACKETS: f64 = 0.5;
+/// Flows whose sizes are looked at.
+const FLOWS_LOOKED_AT: usize = 1000;
 /// Share of connections that never open, above which it is worth a word.
 const FEW_ABORTED: f64 = 0.001;
 
@@ -26,7 +30,7 @@ const FEW_ABORTED: f64 = 0.001;
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let reorders = reorders(scenario);
     let mut found = Vec::new();
-    for transport in &scenario.transports {
+    for (transport, index) in scenario.transports.iter().zip(0..) {
         let in_order = scenario.host.resequencing.is_some();
         let overtaken = reorders.as_ref().filter(|_| !in_order);
         found.extend(overtaken.and_then(|reason| takes_for_loss(scenario, transport, reason)));
@@ -38,7 +42,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(slow_hosts(scenario, transport));
         found.extend(never_fits(scenario, transport));
         found.extend(mostly_lost(scenario, transport));
-        found.extend(noticed_late(scenario, transport));
+        found.extend(noticed_late(scenario, transport, index));
         found.extend(never_repeated(scenario, transport));
     }
     found.dedup();
@@ -160,28 +164,71 @@ fn reorders(scenario: &Scenario) -> Option<Reason> {
             format!("\"{name}\" sends blocks of a flow over several paths, where they overtake each other"),
             false,
         ),
-        Reorders::AfterPauses(gap) if gap < in_turn(scenario) => by_balancer(
-            format!(
-                "\"{name}\" may send packets after a pause of {gap} over another path, where they can overtake packets in flight: \
-                 a round trip with queues takes about {}",
-                in_turn(scenario)
-            ),
-            false,
-        ),
+        Reorders::AfterPauses(gap) if gap < in_turn(scenario).0 => {
+            let (time, about) = in_turn(scenario);
+            by_balancer(
+                format!(
+                    "\"{name}\" may send packets after a pause of {gap} over another path, where they can overtake packets in flight: \
+                     a round trip with queues takes {about} {time}"
+                ),
+                false,
+            )
+        }
         Reorders::AfterPauses(_) | Reorders::Never => rerouted(scenario),
     }
 }
 
 /// A pause after which little is still in flight: the longest round trip, and a queue halfway up the ramp of
-/// marks, which are the published ones where nothing is marked.
-fn in_turn(scenario: &Scenario) -> Time {
+/// marks, which are the published ones where nothing is marked but senders steer by something else. Where
+/// nothing keeps queues short, they grow until one has all of the buffer that it can have. Also returns
+/// whether the time is about that, or up to it.
+fn in_turn(scenario: &Scenario) -> (Time, &'static str) {
     const PUBLISHED: (Bytes, Rate) = (Bytes(250_000), Rate::from_gbps(25));
     let drains = |&EcnThreshold { rate, kmin, kmax, .. }: &EcnThreshold| {
         rate.transmission_time(u64::midpoint(kmin.0, kmax.0))
     };
+    let round_trip = scenario.network.base_rtt(1000, &Rules::none()).0;
+    let full = scenario.transports.iter().any(|transport| fills_buffers(scenario, transport));
+    if let Some(waits) = slowest_between_switches(scenario).filter(|_| full).map(|rate| {
+        let room = scenario.switch.queues().map(|queue| longest_queue(queue, &scenario.switch)).max();
+        rate.transmission_time(room.unwrap_or(scenario.switch.buffer).0)
+    }) {
+        return (round_trip.saturating_add(waits), "up to");
+    }
     let waits = scenario.switch.ecn.iter().map(drains).max();
     let waits = waits.unwrap_or(PUBLISHED.1.transmission_time(PUBLISHED.0.0));
-    scenario.network.base_rtt(1000, &Rules::none()).0.saturating_add(waits)
+    (round_trip.saturating_add(waits), "about")
+}
+
+/// Senders to which the order of packets matters, and that slow down only when packets are lost, if at all.
+fn fills_buffers(scenario: &Scenario, transport: &TransportConfig) -> bool {
+    let (facts, switch) = (transport.facts(), &scenario.switch);
+    let marks = !switch.ecn.is_empty() || switch.queues().any(|queue| queue.facts().marks);
+    let by_marks = marks && facts.heeds_marks && transport.switch_defaults().marks;
+    let by_telemetry = facts.controller.is_some_and(|controller| {
+        let needs = controller.needs();
+        needs.int || needs.load.is_some()
+    });
+    facts.overtaken != Overtaken::Nothing && !by_marks && !by_telemetry && facts.delay_controller.is_none()
+}
+
+/// Maximum size of one queue: in a buffer without PFC, `lossy_alpha` times the free part.
+fn longest_queue(queue: &QueueConfig, switch: &SwitchConfig) -> Bytes {
+    match queue.facts().capacity {
+        Some(capacity) => capacity,
+        None if switch.pfc.enabled => switch.buffer,
+        None => {
+            let share = switch.lossy_alpha / (1.0 + switch.lossy_alpha);
+            Bytes((switch.buffer.0 as f64 * share) as u64)
+        }
+    }
+}
+
+fn slowest_between_switches(scenario: &Scenario) -> Option<Rate> {
+    let topology = &scenario.network.topology;
+    let is_switch = |node: u32| topology.nodes[node as usize].kind == NodeKind::Switch;
+    let between = topology.links.iter().filter(|link| is_switch(link.a) && is_switch(link.b));
+    between.map(|link| link.rate).min()
 }
 
 /// Routes change while flows are under way.
@@ -240,16 +287,42 @@ fn never_repeated(scenario: &Scenario, transport: &TransportConfig) -> Option<St
     })
 }
 
-/// Losses are found by packets that arrive later, of which a window has fewer.
-fn noticed_late(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+/// Losses are found by later packets of the flow, of which most packets have too few.
+fn noticed_late(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Option<String> {
     let Overtaken::LostAfter { packets, .. } = transport.facts().overtaken else { return None };
-    let window = window_packets(scenario, transport);
-    (packets > USUAL_REORDERING && u64::from(packets) > 2 * window && scenario.can_lose()).then(|| {
+    if packets <= USUAL_REORDERING || !scenario.can_lose() {
+        return None;
+    }
+    let last = last_packets(scenario, transport, (index, packets))?;
+    (last > MOST_PACKETS).then(|| {
         format!(
-            "transport.reordering: {packets} packets must arrive before one counts as lost, and a window has about {window}: most \
-             lost packets are sent again only after a timeout (transport.rto)"
+            "transport.reordering: {packets} packets must arrive before one counts as lost, and {:.0} % of the packets have fewer after \
+             them in their flow: if these are lost, they are sent again only after a timeout (transport.rto)",
+            100.0 * last
         )
     })
+}
+
+/// Of the packets of the first flows of a transport, the share that has fewer than a number of later ones in
+/// their flow.
+fn last_packets(
+    scenario: &Scenario,
+    transport: &TransportConfig,
+    (index, packets): (u16, u32),
+) -> Option<f64> {
+    let payload = transport.framing(&scenario.telemetry).payload.max(1);
+    let sources = &scenario.traffic.sources;
+    let each = (FLOWS_LOOKED_AT / sources.len().max(1)).max(1);
+    let (mut last, mut all) = (0.0, 0.0);
+    for source in sources.iter().take(FLOWS_LOOKED_AT) {
+        let mut copy = source.glance().map_or_else(|| source.clone_box(), |glance| glance.source);
+        for flow in std::iter::from_fn(|| copy.next()).take(each).filter(|flow| flow.transport == index) {
+            let count = flow.size.div_ceil(payload);
+            last += count.min(u64::from(packets)) as f64;
+            all += count as f64;
+        }
+    }
+    (all > 0.0).then(|| last / all)
 }
 
 /// A controller compares what a packet met at every hop with what the one before it met there.

@@ -41,6 +41,16 @@ fn balancers_that_do_not_suit_a_network_or_its_packets_deserve_a_look() {
         "{:?}",
         probes("150ns")
     );
+    let all = [("switch.balancer", "{ kind = \"hula\", suppress = false, probe_interval = \"20us\" }")];
+    let pods = "[topology]\nkind = \"pods\"\npods = 4\ncores = 8\nhosts_per_leaf = 2\n\
+                fabric_link.rate = \"10Gbps\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n[transport]\nkind = \"tcp\"\n\
+                [switch]\npfc = { enabled = false }\n";
+    // 97 of 64 B in 20 us from an aggregation switch to a leaf.
+    let found = warned(pods, &all, "switch.balancer.probe_interval");
+    assert!(
+        found[0].contains("97 a round") && found[0].contains("take up to 25 % of a link of 10Gbps"),
+        "{found:?}"
+    );
     let clos = |bundle: &str| {
         let text = "[topology]\nkind = \"clos\"\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
         let sets = [
@@ -62,6 +72,35 @@ fn balancers_that_do_not_suit_a_network_or_its_packets_deserve_a_look() {
         warned(net, &sets, "switch.balancer: it balances by flow").len()
     };
     assert_eq!((by_flow("true"), by_flow("false")), (1, 0));
+}
+
+#[test]
+fn a_pause_is_compared_with_the_queues_that_a_transport_builds_up() {
+    let net = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n\
+               fabric_link = { rate = \"2500Mbps\", delay = \"1us\" }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n\
+               [transport]\nkind = \"tcp\"\n[switch]\npfc = { enabled = false }\nbuffer = \"1MB\"\n";
+    let of = |more: &[(&str, &str)]| {
+        let balancer = ("switch.balancer", "{ kind = \"letflow\", gap = \"1ms\" }");
+        warned(net, &[&[balancer], more].concat(), "switch.balancer: \"letflow\" may send")
+    };
+    // Half of 1 MB at 2.5 Gb/s are 1.6 ms.
+    let found = of(&[]);
+    assert!(found.len() == 1 && found[0].contains("a round trip with queues takes up to 16"), "{found:?}");
+    assert_eq!(of(&[("switch.buffer", "500KB")]), [""; 0]);
+    // Marks, or what delays tell, keep queues short.
+    assert_eq!(of(&[("transport.controller", "{ kind = \"dctcp\" }")]), [""; 0]);
+    assert_eq!(of(&[("transport.controller", "{ kind = \"swift\" }")]), [""; 0]);
+}
+
+#[test]
+fn losses_are_found_by_later_packets_of_the_flow() {
+    let late = |reordering: &str, size: &str| {
+        let text = format!(
+            "{STAR}[transport]\nrecovery = \"selective-repeat\"\nreordering = {reordering}\n[failures]\nloss = 0.001\n"
+        );
+        warned(&text, &[("workload.0.size", size)], "transport.reordering").len()
+    };
+    assert_eq!([late("64", "20MB"), late("4096", "20MB"), late("64", "100KB")], [0, 0, 1]);
 }
 
 #[test]
