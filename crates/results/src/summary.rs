@@ -294,7 +294,8 @@ fn ports(names: &Names, outcome: &Outcome) -> Value {
     Value::Object(entries.collect())
 }
 
-/// Totals of the ports by where their links lead from and to; what a port dropped was for its link.
+/// Totals of the ports by where their links lead from and to: what a port dropped was for its link, what was lost on
+/// the way to it for the opposite one.
 fn links(names: &Names, outcome: &Outcome) -> Value {
     let mut kinds: BTreeMap<&str, (u64, u64, u64, PortTotals)> = BTreeMap::new();
     for (node, number, port) in &outcome.ports {
@@ -302,7 +303,14 @@ fn links(names: &Names, outcome: &Outcome) -> Value {
         *ports += 1;
         *packets += port.packets_sent;
         *bytes += port.bytes_sent;
-        *all = sum(*all, port);
+        // What was lost was on its way to the port.
+        let PortTotals { packets_lost, bytes_lost, packets_lost_at_random, .. } = *port;
+        let lost = PortTotals { packets_lost, bytes_lost, packets_lost_at_random, ..PortTotals::default() };
+        let own = PortTotals { packets_lost: 0, bytes_lost: 0, packets_lost_at_random: 0, ..*port };
+        *all = sum(*all, &own);
+        let towards = opposite(names.link(*node, *number), &names.link_kinds);
+        let (_, _, _, all) = kinds.entry(towards).or_default();
+        *all = sum(*all, &lost);
     }
     let reported = kinds.into_iter().map(|(kind, (ports, packets, bytes, all))| {
         let mut reported = json!({ "ports": ports, "packets_sent": packets, "bytes_sent": bytes });
@@ -312,6 +320,14 @@ fn links(names: &Names, outcome: &Outcome) -> Value {
         (kind.to_string(), reported)
     });
     Value::Object(reported.collect())
+}
+
+/// `spine -> leaf` for `leaf -> spine`.
+fn opposite<'a>(kind: &'a str, kinds: &'a [String]) -> &'a str {
+    let is_opposite = |other: &&String| {
+        other.split_once(" -> ").zip(kind.split_once(" -> ")).is_some_and(|(one, two)| one == (two.1, two.0))
+    };
+    kinds.iter().find(is_opposite).map_or(kind, |kind| kind)
 }
 
 /// Warnings about a run's slowdowns, for comparisons.

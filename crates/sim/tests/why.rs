@@ -264,7 +264,7 @@ fn the_link_whose_queue_dropped_packets_is_named() {
         lost.map(|(_, &packets)| packets as u64).sum::<u64>(),
         outcome.ports.iter().map(|one| one.2.packets_dropped).sum::<u64>(),
     );
-    assert!(lost > 0 && lost <= drops, "{lost} of {drops}");
+    assert_eq!((lost > 0, lost), (true, drops));
     let late = |one: &Account| of(one, Cause::Retransmission) + of(one, Cause::Timeout) > Time::ZERO;
     assert!(accounts.iter().all(|one| late(one) != one.lost.is_empty()));
 }

@@ -101,6 +101,7 @@ fn outcome(ending: Ending) -> Outcome {
                 1,
                 PortTotals {
                     packets_dropped: 2,
+                    packets_lost: 4,
                     pauses: 3,
                     paused: Time::from_us(100),
                     ..PortTotals::default()
@@ -235,6 +236,8 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
     assert_eq!(summary["ports"]["leaf0.p1"]["drops"], 2);
     assert!(summary["ports"].get("leaf0.p0").is_none());
     assert_eq!(summary["links"]["leaf -> host"]["drops"], 2);
+    let lost = |kind: &str| summary["links"][kind]["packets_lost"].as_u64();
+    assert_eq!((lost("host -> leaf"), lost("leaf -> host")), (Some(4), Some(0)));
     assert_eq!(summary["slowdown"]["count"], 2);
     assert_eq!(summary["slowdown"]["by_group"]["web"]["p50"], 1.5);
     assert_eq!(summary["queues"]["max"], 2632);

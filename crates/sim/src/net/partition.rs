@@ -447,6 +447,9 @@ impl Partition {
     /// Counts a packet that was refused at this port and frees it.
     #[cold]
     pub fn drop_packet(&mut self, port: PortId, id: PacketId) {
+        if let Some(trace) = &mut self.taps.trace {
+            trace.dropped.push((self.now, id, port));
+        }
         let totals = &mut self.totals[port as usize];
         totals.packets_dropped += 1;
         totals.bytes_dropped += u64::from(self.packets[id].size);

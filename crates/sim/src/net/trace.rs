@@ -61,6 +61,8 @@ pub struct Trace {
     pub passed: Vec<Passed>,
     /// Packets that links lost, and when they would have arrived.
     pub lost: Vec<(Time, PacketId)>,
+    /// Packets that a queue dropped: when, and the link that it leads to.
+    pub dropped: Vec<(Time, PacketId, u32)>,
     /// Packets for which a switch had no route: when they came, the switch, and the host that they were for.
     pub without_route: Vec<((Time, PacketId), u32, u32)>,
     /// Packets of hosts that waited in the queue of their NIC: link, when they left, and when they had been

@@ -6,7 +6,7 @@ use crate::packet::PacketKind;
 use crate::transport::{Hold, Timeouts};
 use crate::units::Time;
 use crate::workload::FlowId;
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 /// What a timeout is of a transport that does not report it.
@@ -22,6 +22,8 @@ pub struct Index {
     by_id: HashMap<u32, Vec<u32>>,
     /// Packets that were lost, and when they would have come.
     lost: HashSet<(Time, u32)>,
+    /// Packets that a queue dropped, and when they had come to its node: when it did, and the link that it leads to.
+    dropped: HashMap<(Time, u32), (Time, u32)>,
     /// Packets that a switch had no route for: when they came, and the place where they were lost.
     without_route: HashMap<(Time, u32), Place>,
     /// By link and the time at which a packet left its host: when it had been made, if it waited there.
@@ -53,9 +55,16 @@ impl Index {
             (packet, Place::WithoutRoute { node, dst, since })
         });
         let without_route = without_route.collect();
+        let dropped = findings.trace.dropped.iter().filter_map(|&(time, id, link)| {
+            let hops: &Vec<u32> = by_id.get(&id)?;
+            let came = hops.iter().rev().map(|&number| passed[number as usize]).find(|hop| hop.at <= time)?;
+            let is_here = findings.links[came.link as usize].1 == findings.links[link as usize].0;
+            is_here.then_some(((came.at, id), (time, link)))
+        });
+        let dropped = dropped.collect();
         let queued = findings.trace.queued.iter();
         let made = queued.map(|&(link, time, made)| ((link, time), made)).collect();
-        Index { by_link, pauses, by_id, lost, without_route, made }
+        Index { by_link, pauses, by_id, lost, dropped, without_route, made }
     }
 }
 
@@ -162,47 +171,20 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
     intervals.reverse();
     let repeats =
         |part: &Interval| matches!(part.cause, Cause::Retransmission | Cause::Timeout | Cause::LossDetection);
-    let lost =
-        if intervals.iter().any(repeats) { lost(flow, &own, findings, index) } else { BTreeMap::new() };
+    let lost = if intervals.iter().any(repeats) { lost(flow, &own, index) } else { BTreeMap::new() };
     Account { flow: *flow, intervals, path, lost, waited_until }
 }
 
-/// Where packets of a flow, of `own`, were lost while it lasted: on links, at switches without a route, and data in queues of
-/// switches, which came there, did not leave, and were sent again.
-fn lost(flow: &Traced, own: &[Passed], findings: &Findings, index: &Index) -> BTreeMap<Place, usize> {
-    let (links, passed) = (&findings.links, &findings.trace.passed);
-    let is_host = |node: u32| findings.host_node.binary_search(&node).is_ok();
-    let data = || own.iter().filter(|one| one.kind == PacketKind::Data);
-    let (mut last_sent, mut ways): (HashMap<_, Time>, HashMap<_, BTreeSet<u32>>) = Default::default();
-    for one in data() {
-        let from = links[one.link as usize].0;
-        if is_host(from) {
-            last_sent.insert((one.flow, one.sender, one.seq), one.time);
-        }
-        ways.entry((from, one.dst)).or_default().insert(one.link);
-    }
+/// Where packets of a flow, of `own`, were lost while it lasted: on links, at switches without a route, and in queues.
+fn lost(flow: &Traced, own: &[Passed], index: &Index) -> BTreeMap<Place, usize> {
     let mut lost = BTreeMap::new();
     for one in own.iter().filter(|one| (flow.start..=flow.finish).contains(&one.at)) {
-        let node = links[one.link as usize].1;
-        let place = if index.lost.contains(&(one.at, one.id)) {
-            Place::Link(one.link)
-        } else if let Some(&place) = index.without_route.get(&(one.at, one.id)) {
-            place
-        } else if one.kind == PacketKind::Data && !is_host(node) {
-            let hops = index.by_id.get(&one.id).map_or(&[][..], |hops| hops);
-            let next = hops.get(hops.partition_point(|&number| passed[number as usize].time < one.at));
-            let next = next.map(|&number| passed[number as usize]);
-            let left = next.is_some_and(|next| next.flow == one.flow && links[next.link as usize].0 == node);
-            let again = last_sent.get(&(one.flow, one.sender, one.seq)).is_some_and(|&time| time > one.at);
-            if left || !again {
-                continue;
-            }
-            match ways.get(&(node, one.dst)).map(|ways| ways.iter().collect::<Vec<_>>()).as_deref() {
-                Some(&[&link]) => Place::Link(link),
-                _ => Place::Node(node),
-            }
-        } else {
-            continue;
+        let packet = (one.at, one.id);
+        let place = match (index.without_route.get(&packet), index.dropped.get(&packet)) {
+            _ if index.lost.contains(&packet) => Place::Link(one.link),
+            (Some(&place), _) => place,
+            (_, Some(&(time, link))) if time <= flow.finish => Place::Link(link),
+            _ => continue,
         };
         *lost.entry(place).or_default() += 1;
     }
