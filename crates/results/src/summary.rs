@@ -303,7 +303,7 @@ fn links(names: &Names, outcome: &Outcome) -> Value {
         *ports += 1;
         *packets += port.packets_sent;
         *bytes += port.bytes_sent;
-        // What was lost was on its way to the port.
+        // What was lost was in flight to the port.
         let PortTotals { packets_lost, bytes_lost, packets_lost_at_random, .. } = *port;
         let lost = PortTotals { packets_lost, bytes_lost, packets_lost_at_random, ..PortTotals::default() };
         let own = PortTotals { packets_lost: 0, bytes_lost: 0, packets_lost_at_random: 0, ..*port };

@@ -187,7 +187,7 @@ fn drops_are_named_where_pfc_should_have_prevented_them() {
         "{found}"
     );
     assert!(found.contains("headroom_factor"), "{found}");
-    // A NIC of a host that drops is no switch.
+    // A NIC of a host that drops is not a switch.
     names.hosts.insert(0);
     outcome.ports[0] = (0, 0, dropped(9));
     assert_eq!(dropped_despite_pauses(&outcome, &names).as_ref(), Some(&found));

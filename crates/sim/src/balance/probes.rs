@@ -78,15 +78,15 @@ mod tests {
         let topology = pods.build().expect("a network");
         let crossed = copies(&topology);
         let name = |node: u32| topology.nodes[node as usize].name.trim_end_matches(char::is_numeric);
-        let most = |from: &str, to: &str| {
+        let highest = |from: &str, to: &str| {
             let ends = topology.links.iter().enumerate().flat_map(|(link, of)| {
                 [(of.a, of.b, crossed[2 * link]), (of.b, of.a, crossed[2 * link + 1])]
             });
             let of_kind = ends.filter(|&(near, far, _)| name(near) == from && name(far) == to);
             of_kind.map(|(.., crossed)| crossed).fold(0.0, f64::max)
         };
-        // One of each rack below; from there over two switches up to each core; of six racks over eight cores, and one beside.
-        assert_eq!([most("leaf", "agg"), most("agg", "core")], [1.0, 2.0]);
-        assert_eq!([most("core", "agg"), most("agg", "leaf")], [12.0, 97.0]);
+        // One of each rack below; from there over two switches up to each core; of six racks over eight cores, and one of its own pod.
+        assert_eq!([highest("leaf", "agg"), highest("agg", "core")], [1.0, 2.0]);
+        assert_eq!([highest("core", "agg"), highest("agg", "leaf")], [12.0, 97.0]);
     }
 }

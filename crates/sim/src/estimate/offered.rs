@@ -27,7 +27,7 @@ const LINKS: usize = 200_000;
 /// The number of workloads that have a list of all places instead of a table of those that they bring
 /// something to.
 const WITH_LISTS: usize = 4;
-/// The times of at most this many workloads are looked at, of those that bring the most.
+/// The times of at most this many workloads are looked at, of those with the highest loads.
 const TIMES: usize = 16;
 /// By how many standard deviations of independent arrivals more than a link carries has to arrive, so that it
 /// is not chance.
@@ -289,11 +289,11 @@ impl<'s> Offered<'s> {
         (self.seen, self.workloads.iter().map(span).collect())
     }
 
-    /// The most overloaded links.
+    /// The links with the highest overload.
     pub fn overload(&self) -> Option<Overload> {
         let workloads: Vec<&Brought> = self.workloads.iter().flatten().filter(|of| of.times > 0).collect();
         let single = if self.one_by_one { self.on_links(&workloads) } else { Vec::new() };
-        let mut most: [Option<(u32, Overload)>; 2] = [None, None];
+        let mut highest: [Option<(u32, Overload)>; 2] = [None, None];
         for time in times(&workloads) {
             let seconds = time.1.saturating_sub(time.0).as_seconds();
             let mut amounts = vec![Amount::default(); self.places.rates.len()];
@@ -312,13 +312,13 @@ impl<'s> Offered<'s> {
                 let (carried, is_link) = (rate * seconds, usize::from(place >= self.places.links));
                 let beyond = carried > 0.0 && amount.bits - carried > NO_CHANCE * amount.squares.sqrt();
                 let share = if beyond { amount.bits / carried } else { 0.0 };
-                if share > most[is_link].as_ref().map_or(1.0, |(_, most)| most.share) {
+                if share > highest[is_link].as_ref().map_or(1.0, |(_, found)| found.share) {
                     let (from, to) = time;
-                    most[is_link] = Some((place, Overload { links: String::new(), share, from, to }));
+                    highest[is_link] = Some((place, Overload { links: String::new(), share, from, to }));
                 }
             }
         }
-        let [together, link] = most;
+        let [together, link] = highest;
         let share = together.as_ref().map_or(0.0, |(_, together)| together.share);
         let (place, overload) = link.filter(|(_, link)| link.share > BUSIER * share).or(together)?;
         Some(Overload { links: self.name(place), ..overload })

@@ -265,7 +265,7 @@ fn overloads(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_oversubscription_is_that_of_the_tier_with_the_least_above_it_by_links_that_lead_somewhere() {
+fn the_oversubscription_is_the_highest_of_all_tiers_by_links_that_paths_use() {
     let workload = "[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n";
     let of = |topology: &str| {
         checked(&format!("[topology]\n{topology}\n{workload}"))["topology"]["oversubscription"].as_f64()

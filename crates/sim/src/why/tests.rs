@@ -63,7 +63,7 @@ fn lossy(transport: &str, size: &str) -> String {
 
 #[test]
 fn a_transports_own_timer_is_a_timeout_in_its_words() {
-    for (transport, size, at_least, until) in [
+    for (transport, size, shortest, until) in [
         ("kind = \"homa\"\nrto = \"1ms\"", "1KB", 999, "until the sender, which had received no answer"),
         ("kind = \"homa\"\nrto = \"1ms\"", "20KB", 999, "until the receiver requested packets"),
         ("kind = \"ndp\"\nrto = \"200us\"", "1KB", 199, "until the sender sent packets again"),
@@ -79,7 +79,7 @@ fn a_transports_own_timer_is_a_timeout_in_its_words() {
         let (found, _) = accounts_of(&lossy(transport, size));
         let waited = &found[0].waited_until;
         let named = waited.iter().find(|(words, _)| words.starts_with(until));
-        assert!(named.is_some_and(|(_, &time)| time >= Time::from_us(at_least)), "{transport}: {waited:?}");
+        assert!(named.is_some_and(|(_, &time)| time >= Time::from_us(shortest)), "{transport}: {waited:?}");
         let all = waited.values().map(|time| time.0).sum();
         assert_eq!(of(&found[0], Cause::Timeout), Time(all), "{transport}");
         assert_eq!(of(&found[0], Cause::Transport), Time::ZERO, "{transport}");

@@ -1,8 +1,8 @@
-//! What disciplines know of a port: before a run, and when their state begins.
+//! What is known about a port: to disciplines before a run, and when their state begins.
 
 use crate::units::{Rate, Time};
 
-/// What a discipline may know of a port that it is asked to judge before a run.
+/// Facts on a port that a discipline has to judge before a run.
 pub struct PortFacts<'a> {
     pub rate: Rate,
     /// The longest base RTT of the network.
@@ -37,7 +37,7 @@ pub struct PortPlace<'a> {
     pub node: &'a str,
     pub local: u16,
     pub rate: Rate,
-    /// A NIC that was full asks its discipline for more in an event of its own, behind others of that time
+    /// A NIC that was full asks its discipline for more in an event of its own, after others of that time
     /// (ns-3.35).
     pub asks_later: bool,
     /// The end of every transmission is an event (compat modes).

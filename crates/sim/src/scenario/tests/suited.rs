@@ -211,7 +211,7 @@ fn star_with(own: &str, kind: &str) -> String {
 }
 
 #[test]
-fn windows_follow_the_pair_that_holds_most_and_not_the_fastest_host_on_the_longest_path() {
+fn windows_follow_the_largest_product_of_a_pair_and_not_the_fastest_host_on_the_longest_path() {
     let line = |own: &str, kind: &str, key: &str| {
         let resolved = load(&star_with(own, kind)).resolved().to_owned();
         let found = resolved.lines().find(|line| line.starts_with(key));

@@ -61,7 +61,7 @@ pub struct FastpassConfig {
     pub arbiter: ArbiterConfig,
     /// From the last packet of a flow until what is not acknowledged is requested again.
     pub retry: Time,
-    /// A source that waits for timeslots and hears nothing for so long repeats its request.
+    /// After this time without timeslots a source repeats its request.
     pub request_timeout: Time,
     /// Every packet with a choice of paths has a label of its own.
     pub spray: bool,
@@ -92,7 +92,7 @@ pub struct ArbiterConfig {
 /// When the first timeslot of a schedule begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartRule {
-    /// So long after the arbiter computed the schedule, as published: one epoch there.
+    /// This long after the arbiter computed the schedule, as published: one epoch there.
     Boundary { lead: Time },
     /// When the source receives the schedule, as in the simulator that was released.
     Receipt,

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_is_empty_of_what_a_lower_packet_a_later_one_or_an_idle_link_shows_to_be_gone() {
+    fn a_lower_packet_a_later_one_or_an_idle_link_shows_that_the_queue_was_emptied() {
         let mut link = Downlink::default();
         let empty = |link: &Downlink, class, now| link.empty_of(class, Time::from_us(8), Time::from_us(now));
         arrive(&mut link, 3, 80, 100);

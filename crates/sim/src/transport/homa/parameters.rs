@@ -76,7 +76,7 @@ impl HomaConfig {
         rate.transmission_time(u64::from(self.mtu + self.header + self.extra))
     }
 
-    /// Whether what left its source at a time may wait at the last switch, or be on the way there, if what came there
+    /// Whether what left its source at a time may wait at the last switch, or be in flight to it, if what came there
     /// before `empty` does not wait any more.
     pub fn may_wait(&self, left: Time, empty: Time) -> bool {
         left.saturating_add(Time(self.rto.0 / UNDER_WAY)) > empty

@@ -40,12 +40,12 @@ pub struct Outgoing {
     silence: Silence,
     sent: u64,
     timeouts: u32,
-    /// How often it asked for an answer although it did not wait for grants.
+    /// How often it requested an answer although it did not wait for grants.
     pub asks: u32,
     /// The last rounds of RESENDs that were counted as a timeout, and that were answered.
     counted: u16,
     answered: u16,
-    /// The last round asked for packets that may still be waiting: none of them was sent again.
+    /// The last round requested packets that may still be waiting: none of them was sent again.
     late: bool,
     /// The last packet left then.
     last_left: Time,

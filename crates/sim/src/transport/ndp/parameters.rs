@@ -195,8 +195,9 @@ impl TransportParameters for NdpConfig {
     fn warnings(&self, run: &RunContext) -> Vec<String> {
         let astray = self.headers_go_astray(run).or_else(|| self.headers_fill_a_link(run));
         let packet = u64::from(self.mtu + self.header);
-        let (window, least) = (u64::from(self.first_window) * packet, u64::from(LEAST_FIRST_WINDOW) * packet);
-        let few = run.window_for_few("first_window", (self.mtu, window, least), |median| {
+        let (window, lowest) =
+            (u64::from(self.first_window) * packet, u64::from(LEAST_FIRST_WINDOW) * packet);
+        let few = run.window_for_few("first_window", (self.mtu, window, lowest), |median| {
             format!("set first_window to about {}", median.div_ceil(packet))
         });
         astray.into_iter().chain(few).collect()

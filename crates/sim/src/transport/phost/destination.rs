@@ -103,7 +103,7 @@ impl Pace {
         }
     }
 
-    /// From the first packet of a flow with so many free tokens and no others until it may be given new ones.
+    /// From the first packet of a flow with this many free tokens and no others until it may be given new ones.
     fn until_given(&self, free: u64) -> Time {
         Time(self.first_wait.0.saturating_mul(free)).saturating_add(self.first_wait_extra)
     }

@@ -14,6 +14,7 @@ use crate::packet::{Packet, PacketKind};
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
+use crate::transport::TransportConfig;
 use crate::transport::parameters::{
     Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext, TransportParameters,
 };
@@ -21,14 +22,13 @@ use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
-use crate::transport::TransportConfig;
 use crate::units::{Bytes, Rate, Time};
 use std::ops::Range;
 
 /// The queue discipline that it was published with.
 const QUEUE: &str = "priority";
 
-/// What a source is allowed before it has heard from the destination.
+/// What a source is allowed before an answer of the destination.
 const FREE_FOR: &[(&str, &str)] = &[
     ("short", "only flows that need no other tokens have free tokens (the released code)"),
     (
@@ -39,7 +39,7 @@ const FREE_FOR: &[(&str, &str)] = &[
 
 /// Published, in packets.
 const PUBLISHED_ROUND_TRIP: u32 = 8;
-/// A full packet that follows its request arrives up to so many packet times after it on the published network.
+/// A full packet that follows its request arrives up to this many packet times after it on the published network.
 const PUBLISHED_LAG: f64 = 2.5;
 const MAX_PACKETS: i64 = 1 << 20;
 /// Of a round trip.
@@ -57,7 +57,7 @@ pub struct PhostConfig {
     pub control: u32,
     /// Traffic class of control packets; data are in the next, or the next two.
     pub class: u8,
-    /// Flows of at most so many packets go above the others; 0: all data are in one class.
+    /// Flows of at most this many packets go above the others; 0: all data are in one class.
     pub short: u32,
     pub free_tokens: u32,
     pub free_for: FreeTokens,
@@ -71,14 +71,14 @@ pub struct PhostConfig {
     pub first_wait: f64,
     /// In addition, once for a flow.
     pub first_wait_extra: f64,
-    /// From the last of the tokens for all packets until missing ones are asked for again.
+    /// From the last of the tokens for all packets until missing ones are requested again.
     pub retoken: f64,
     /// A flow with a full window gets one token in this time.
     pub downgrade: f64,
     pub wake_on_data: bool,
     /// Every packet with a choice of paths has a label of its own.
     pub spray: bool,
-    /// A source that hears nothing for so long repeats its request.
+    /// After this time without an answer a source repeats its request.
     pub request_timeout: Time,
     /// Which flow goes first at destinations, and at sources.
     pub policy: Policy,
@@ -346,7 +346,7 @@ fn lag(cx: &ReadContext, control: u32, packet: u32) -> f64 {
     if lag > PUBLISHED_LAG { lag.ceil().min(f64::from(MOST_PACKETS)) } else { 0.0 }
 }
 
-/// Full packets of so many bytes, at least 1.
+/// Full packets of this many bytes, at least 1.
 fn packets(bytes: u64, packet: u32) -> u32 {
     u32::try_from(bytes.div_ceil(u64::from(packet))).unwrap_or(u32::MAX).clamp(1, MOST_PACKETS)
 }
