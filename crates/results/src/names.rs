@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
 use weftline_sim::config::{Change, Config, IdealFct, TransportConfig};
 use weftline_sim::measure::Entity;
-use weftline_sim::topology::NodeKind;
 use weftline_sim::units::{Bytes, Time};
 
 /// What numbers in records stand for; strings are made when rows are written.
@@ -54,10 +53,6 @@ fn failures(config: &Config) -> Vec<(Time, String)> {
     config.failures.events.iter().map(|failure| (failure.at, text(failure.change))).collect()
 }
 
-fn nodes_of(config: &Config, kind: NodeKind) -> impl Iterator<Item = u32> {
-    config.topology.nodes.iter().zip(0..).filter(move |(node, _)| node.kind == kind).map(|(_, number)| number)
-}
-
 /// [`Names::limits`].
 fn limits(config: &Config) -> BTreeMap<(u32, u32), Bytes> {
     let switch = &config.switch;
@@ -67,7 +62,9 @@ fn limits(config: &Config) -> BTreeMap<(u32, u32), Bytes> {
     let ports = config.topology.ports();
     let of_node = |node: u32| (0..ports[node as usize].len() as u32).map(move |local| (node, local));
     let limit = |(node, local)| Some(((node, local), switch.queue_at(node, local).facts().capacity?));
-    nodes_of(config, NodeKind::Switch).flat_map(of_node).filter_map(limit).collect()
+    let hosts = config.topology.hosts();
+    let switches = (0..ports.len() as u32).filter(|node| hosts.binary_search(node).is_err());
+    switches.flat_map(of_node).filter_map(limit).collect()
 }
 
 impl Names {
@@ -94,7 +91,7 @@ impl Names {
             transports: transports.collect(),
             marked,
             lossless: config.switch.pfc.enabled && !queues.any(|queue| queue.facts().owns_buffer),
-            hosts: nodes_of(config, NodeKind::Host).collect(),
+            hosts: config.topology.hosts().into_iter().collect(),
             limits: limits(config),
             failures: failures(config),
             raises_slowdowns: config.measure.ideal == IdealFct::Hpcc,

@@ -91,7 +91,7 @@ def test_labels_name_what_was_set_and_not_what_follows_from_it(tmp_path):
 def test_runs_of_other_seeds_draw_other_links_and_are_one_line(tmp_path):
     scenario = {
         "topology": {"kind": "leaf-spine", "leaves": 4, "spines": 4, "hosts_per_leaf": 1},
-        "workload": [{"kind": "permutation", "size": "90KB"}],
+        "workload": [{"kind": "permutation", "size": "900KB"}],
         "failures": {"event": [{"at": "1us", "random": 1, "lasts": "20us"}]},
     }
     found = [weftline.run(scenario, seed=seed, out=tmp_path / str(seed)) for seed in (1, 2, 3)]

@@ -26,7 +26,6 @@ pub mod letflow;
 pub mod mp_hula;
 mod network_view;
 pub mod presto;
-pub mod probes;
 mod round_robin;
 #[cfg(test)]
 mod situation;

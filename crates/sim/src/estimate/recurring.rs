@@ -3,10 +3,10 @@
 //! and an end of flows that is looked for too often takes a window for each event.
 
 use super::{Estimate, Replay, failing, ns_per_hop};
-use crate::balance::probes::copies;
 use crate::config::Until;
 use crate::measure::Sampled;
 use crate::scenario::Scenario;
+use crate::scenario::probes::copies;
 use crate::topology::{Link, NodeId, NodeKind, Topology};
 use crate::units::{Time, two_digits};
 

@@ -2,9 +2,9 @@
 
 use super::Scenario;
 use super::network::Network;
+use super::probes::copies;
 use super::section::Section;
 use crate::balance::NetworkView;
-use crate::balance::probes::copies;
 use crate::config::SwitchConfig;
 use crate::parameters::Source;
 use crate::topology::NodeKind;

@@ -20,6 +20,7 @@ mod memo;
 pub(crate) mod network;
 mod pairs;
 pub mod presets;
+pub(crate) mod probes;
 mod problem;
 mod resolve;
 pub(crate) mod run;

@@ -269,13 +269,17 @@ pub fn trace(
 ) -> Result<(Outcome, Findings), RunError> {
     config.measure.capture = None;
     let down = links::down_times(&config);
-    let network = (config.topology.clone(), config.failures.clone());
+    let (hosts, ports, failures) =
+        (config.topology.hosts(), config.topology.ports(), config.failures.clone());
+    let links = config.topology.links.len();
     let execution = Execution { threads: 1, regions: Some(1), ..Execution::default() };
     let run = Simulation::new(config, execution)?;
     let (outcome, mut findings) = run.run_traced(flows, breadth, sink, watch)?;
     findings.down = down;
     let pairs = findings.trace.without_route.iter().map(|&(_, node, dst)| (node, dst)).collect();
-    findings.without_route = routes::lost_routes(&network.0, &network.1, &pairs);
+    let ports: Vec<_> = ports.iter().collect();
+    let graph = routes::Graph { hosts: &hosts, ports: &ports, links };
+    findings.without_route = routes::lost_routes(&graph, &failures, &pairs);
     if findings.trace.overflows {
         return Err(too_much());
     }
