@@ -46,11 +46,11 @@ Where the bounds or numbers of a row differ, it counts them: *1 of 8; 2 contradi
 seeds, an interval that reaches over what decides, unfinished flows. *–*: there is nothing to decide, as
 without a published number. *Not tried* rows say why.
 
-**Rules of today.** A verdict also needs a steady state of its runs, and a percentile twenty flows beyond it in
-every run (a p99 2,000). Results of hpcc-fct, hpcc-eta, hpcc-fig11, pint-fig5 to -fig10, pint-isp, pint-sampling,
-phost-*, powertcp-fct and cebinae-* except cebinae-prototype were stored before these rules: their rows may
-become *open* when these experiments are run again. pint-isp is also from before receivers of TCP had quick
-acknowledgements.
+**Rules of today.** A verdict also needs a steady state of its runs, and a percentile twenty flows beyond it
+in every run (a p99 2,000). Results of hpcc-fct, hpcc-eta, hpcc-fig11, pint-fig5 to -fig10, pint-isp,
+pint-sampling, phost-*, powertcp-fct and cebinae-* except cebinae-prototype were stored before these rules:
+their rows may become *open* when these experiments are run again. pint-isp is also from before receivers of
+TCP had quick acknowledgements.
 
 Our numbers are those of the bounds, ratios as "2 times" (the mean of the ratios seed by seed), intervals in
 brackets. The last table says how much was run of each experiment, when and by which version. Every bound with
