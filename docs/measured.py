@@ -34,7 +34,7 @@ import figures  # noqa: E402
 import weftline  # noqa: E402
 from weftline import _native, quantities  # noqa: E402
 from weftline.cli.main import main as give  # noqa: E402
-from weftline.measures import comparison, evidence, separations  # noqa: E402
+from weftline.measures import comparison, evidence, judgements, separations  # noqa: E402
 from weftline.report import answer_text  # noqa: E402
 from weftline.scenario import Scenario  # noqa: E402
 
@@ -211,10 +211,10 @@ def _which_table(stored: Mapping) -> str:
     rows = stored["which"]["rows"]
     loads = list(dict.fromkeys(row["load"] for row in rows))
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    notes = evidence.Footnotes()
+    notes = judgements.Footnotes()
     cells = {}
     for row in rows:
-        mark = notes.mark([evidence.Reason(*part) for part in row["reasons"]])
+        mark = notes.mark([judgements.Reason(*part) for part in row["reasons"]])
         cells[row["kind"], row["load"]] = f"{row['answer']}{mark}: {_mean(row, quantities.digits)}"
     head = [f"{stored['which']['answer']}?", *(f"load {load}" for load in loads)]
     body = [[kind, *(cells[kind, load] for load in loads)] for kind in kinds]

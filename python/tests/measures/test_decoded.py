@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from weftline import integrity
-from weftline.measures import decoded, evidence, line_notes, stats
-from weftline.measures.evidence import Reason
+from weftline.measures import decoded, evidence, judgements, line_notes, stats
+from weftline.measures.judgements import Reason
 from weftline.measures.lines import Line
 
 QUERIES = [
@@ -58,7 +58,7 @@ def test_paths_that_never_became_known_stand_next_to_the_mean_and_leave_bounds_o
     assert Line("PINT", [few]).metric_text(name) == "10.0 (5 of 50 paths never known)"
     doubts = evidence.against([few, many], name, remark="")
     assert [doubt.kind for doubt in doubts] == ["paths"]
-    assert evidence.judged(stats.Estimate(10, 9, 11, 2), "<", 20, doubts).answer == "open"
+    assert judgements.judged(stats.Estimate(10, 9, 11, 2), "<", 20, doubts).answer == "open"
     assert line_notes.unknown_paths([Line("a", [whole]), Line("b", [few])], name) == (
         "Left out: 5 of 50 paths never known of b."
     )
@@ -70,8 +70,8 @@ def test_means_that_leave_other_shares_of_paths_out_are_not_compared(tmp_path, n
     (why,) = evidence.paths_differ(name, runs[:1], runs[1:])
     assert why == Reason("paths differ", "0 of 50 and 5 of 50 never known under seed 1")
     sure = stats.Difference(stats.Estimate(-5, -6, -4, 5), True, 1.0)
-    assert evidence.separated(sure).word == "lower"
-    assert evidence.separated(sure, [why]).word == "not separated"
+    assert judgements.separated(sure).word == "lower"
+    assert judgements.separated(sure, [why]).word == "not separated"
     same_share = run_with(tmp_path / "same", 1, 10, 90)
     assert evidence.paths_differ(name, runs[1:], [same_share]) == []
     assert evidence.paths_differ("fct_mean", runs[:1], runs[1:]) == []

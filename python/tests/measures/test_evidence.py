@@ -15,8 +15,8 @@ import weftline
 from weftline import _native
 from weftline.cli import sweep as cli_sweep
 from weftline.cli.main import main
-from weftline.measures import comparison, evidence, ideals, separations, stats, steady
-from weftline.measures.evidence import KINDS, Reason, Verdict, judged, leader, reasons_text, separated
+from weftline.measures import comparison, evidence, ideals, judgements, separations, stats, steady
+from weftline.measures.judgements import KINDS, Reason, Verdict, judged, leader, reasons_text, separated
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import Flows
 from weftline.report import answer_text, sweep_page
@@ -440,7 +440,7 @@ def test_the_sentence_on_a_ranking_names_who_is_not_separated_from_whom():
 
     def between(one, other):
         assert one == "HPCC"
-        return evidence.Separation(-1) if other == "mine" else evidence.Separation(0, (chance,))
+        return judgements.Separation(-1) if other == "mine" else judgements.Separation(0, (chance,))
 
     standing = leader(list(means), means, between)
     assert (standing.first, standing.best, standing.beaten) == (None, "HPCC", ("mine",))

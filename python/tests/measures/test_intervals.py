@@ -5,7 +5,7 @@ import pytest
 import weftline
 from weftline.errors import InputError, RunFailed
 from weftline.figures import goodput_figures, network_view, time_figures
-from weftline.measures import evidence, over_time, readings, recovery
+from weftline.measures import evidence, judgements, over_time, readings, recovery
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.report import answer_text, run_page
@@ -226,7 +226,7 @@ def test_a_time_to_recover_that_is_a_lower_bound_opens_every_verdict(monkeypatch
     monkeypatch.setattr(recovery, "has_recovered", lambda run: run is not runs[0])
     runs = [Run(), Run()]
     found = evidence.against(runs, "recovery", remark="")
-    assert found == [evidence.Reason("recovered", "1 of 2 runs had not recovered")]
+    assert found == [judgements.Reason("recovered", "1 of 2 runs had not recovered")]
     assert evidence.left_text("recovery", runs) == "1 of 2 runs had not recovered"
     assert (
         evidence.against(runs, "deficit", remark="")

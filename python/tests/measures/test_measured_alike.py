@@ -7,7 +7,7 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.measures import comparison, evidence, measured_alike, over_time
-from weftline.measures.evidence import Reason, reasons_text
+from weftline.measures.judgements import Reason, reasons_text
 from weftline.measures.metrics import METRICS
 from weftline.runs import Run
 
@@ -162,7 +162,7 @@ def test_runs_of_the_same_bits_are_not_ranked_by_how_their_queues_were_sampled(t
 
 
 def test_a_star_between_runs_of_the_same_bits_has_its_cause_in_the_note():
-    from weftline.measures.evidence import Footnotes
+    from weftline.measures.judgements import Footnotes
     from weftline.sweeps import tables
 
     note = tables.differences_note("x", Footnotes(), intervals=True, same=["a and b"], recorded=["packets"])

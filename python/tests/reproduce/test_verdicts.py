@@ -240,7 +240,7 @@ def test_one_seed_that_has_some_contradicts_none():
     growth = claims.verdict({**claim, "metric": "backlog_growth"}, 12.3, digits, **seeds)
     assert (growth.decided, growth.measured_text) == (None, "12.3 (-23.2 to 47.8)")
     assert claims.as_json(growth)["signed"] is True
-    stalled = claims.evidence.Reason("stalled", "stalled")
+    stalled = claims.judgements.Reason("stalled", "stalled")
     assert claims.verdict(claim, 12.3, digits, **seeds, reasons=[stalled]).decided is None
 
 

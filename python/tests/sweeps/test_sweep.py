@@ -301,7 +301,7 @@ def test_an_uneven_interval_shows_both_ends():
 
 
 def test_a_difference_below_one_per_cent_is_not_written_as_zero():
-    from weftline.measures.evidence import Footnotes, Separation
+    from weftline.measures.judgements import Footnotes, Separation
     from weftline.measures.stats import Difference, Estimate
     from weftline.quantities import digits
 

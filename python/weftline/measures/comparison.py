@@ -19,14 +19,15 @@ from weftline.measures import (
     flow_rows,
     groups,
     jobs,
+    judgements,
     line_notes,
     separations,
     slowdown_table,
     stats,
 )
 from weftline.measures.bases import Axis, Bases
-from weftline.measures.evidence import Footnotes, Reason, Separation
 from weftline.measures.given import check_label, found_in
+from weftline.measures.judgements import Footnotes, Reason, Separation
 from weftline.measures.labels import left_unsaid
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import METRICS, Flows, metric
@@ -237,7 +238,7 @@ class Comparison:
                     "seeds": found.estimate.count,
                     "paired": found.paired,
                     "separated": (separation := self.separation(name, line)).word,
-                    "reasons": evidence.reasons_text(separation.reasons),
+                    "reasons": judgements.reasons_text(separation.reasons),
                 }
                 for name in COMPARED
                 if (found := self.difference(name, line))

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence, stats, steps
-from weftline.measures.evidence import Reason, Separation
+from weftline.measures import evidence, judgements, stats, steps
 from weftline.measures.flow_choice import FlowChoice
+from weftline.measures.judgements import Reason, Separation
 from weftline.measures.lines import PERCENTILES, Line, Mean
 from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import keys_of, same_traffic, seed_of, shortened
@@ -70,10 +70,10 @@ class Subject:
         )
 
     def between(self, line: Line, other: Line, *, paired: bool = True) -> Separation:
-        """Return how a line stands to another one; see `evidence.separated`."""
+        """Return how a line stands to another one; see `judgements.separated`."""
         doubts = [*self.reasons(line), *self.reasons(other), *self.differ(line, other)]
         found = self.difference(line, other)
-        return evidence.separated(found, evidence.of_difference(found, doubts), paired=paired)
+        return judgements.separated(found, evidence.of_difference(found, doubts), paired=paired)
 
 
 def _ideals_decide(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence, line_notes, losses, readings, separations, steps
+from weftline.measures import evidence, judgements, line_notes, losses, readings, separations, steps
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
@@ -90,7 +90,7 @@ def standing_of(
     """Return the sentence on one subject, and the line that it names first, if any."""
     means = {line.label: mean for line in lines if (mean := subject.mean(line))}
     by_label = {line.label: line for line in lines}
-    found = evidence.leader(
+    found = judgements.leader(
         [line.label for line in lines],
         {label: mean.value for label, mean in means.items()},
         lambda a, b: subject.between(by_label[a], by_label[b]),
@@ -112,7 +112,7 @@ def standing(
     title: str,
     place: str,
     texts: Mapping[str, str],
-    found: evidence.Standing,
+    found: judgements.Standing,
     *,
     highest: bool = False,
 ) -> str:
@@ -124,7 +124,7 @@ def standing(
         What is compared, and where.
     texts : mapping
         Name and value of each, by name.
-    found : evidence.Standing
+    found : judgements.Standing
         How the best one stands to the others.
     """
     where = f"{title[:1].upper()}{title[1:]}{f', {place}' if place else ''}"
@@ -132,14 +132,14 @@ def standing(
         return f"{where}: {', '.join(texts.values()) or 'not measured'}."
     word, comparative = ("highest", "higher") if highest else ("lowest", "lower")
     if found.best is None:
-        return f"{where}: {', '.join(texts.values())}; {evidence.reasons_text(found.reasons)}."
+        return f"{where}: {', '.join(texts.values())}; {judgements.reasons_text(found.reasons)}."
     beaten, level = (", ".join(texts[name] for name in names) for names in (found.beaten, found.level))
     if not found.level:
         return f"{where}: {word} with {texts[found.best]}, against {beaten}; {_LEFT_OUT}."
     also = f"; it is {comparative} than {beaten} ({_LEFT_OUT})" if found.beaten else ""
     return (
         f"{where}: the {word} mean, {texts[found.best]}, is not separated from that of {level}: "
-        f"{evidence.reasons_text(found.reasons)}{also}."
+        f"{judgements.reasons_text(found.reasons)}{also}."
     )
 
 

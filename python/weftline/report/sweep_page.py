@@ -8,7 +8,7 @@ from pathlib import Path
 from weftline.errors import InputError
 from weftline.figures import load_figures
 from weftline.figures.specs import Figure
-from weftline.measures import evidence, given, networks
+from weftline.measures import evidence, given, judgements, networks
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import metric
 from weftline.report import answer_text, headline, page, run_page, why_page
@@ -96,7 +96,7 @@ def _kept(result: SweepResult) -> list[str]:
         cells = [_label(cell) for cell, verdict in judged if verdict.answer == answer]
         parts += [f"{word}: {'; '.join(cells)}."] if cells else []
     reasons = [reason for _, verdict in judged for reason in verdict.reasons]
-    return [*parts, *([f"Why open: {evidence.reasons_text(reasons)}."] if reasons else [])]
+    return [*parts, *([f"Why open: {judgements.reasons_text(reasons)}."] if reasons else [])]
 
 
 def _ranked(result: SweepResult) -> list[str]:
@@ -119,7 +119,7 @@ def _first(result: SweepResult, name: str, place: str, cells: Sequence[Cell]) ->
     found = {cell.at(result.rows_axis) if result.rows_axis else "": cell for cell in cells}
     estimates = {label: result.estimate(name, cell) for label, cell in found.items()}
     means = {label: Mean.of_estimate(one) for label, one in estimates.items() if one}
-    standing = evidence.leader(
+    standing = judgements.leader(
         list(found),
         {label: mean.value for label, mean in means.items()},
         lambda a, b: result.separation(name, found[a], found[b]),

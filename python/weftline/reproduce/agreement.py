@@ -38,7 +38,7 @@ from functools import partial
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence, sharing
+from weftline.measures import judgements, sharing
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import metric
 from weftline.reproduce import claims, formulas, numbers
@@ -77,7 +77,7 @@ class Place:
         return max(len(found) for found in self.of_seeds)
 
     @property
-    def lacking(self) -> list[evidence.Reason]:
+    def lacking(self) -> list[judgements.Reason]:
         """The reasons that seeds without a number give."""
         return list(dict.fromkeys(r for found in self.of_seeds for r in numbers.without(found, self.name)))
 
@@ -118,7 +118,7 @@ def check(
     unclear = [place.name for place in places if place.agrees is None and not place.lacking]
     if decided is None:
         reasons += _unclear(unclear)
-        reasons += [evidence.Reason("places", f"not run: {', '.join(missing)}")] if missing else []
+        reasons += [judgements.Reason("places", f"not run: {', '.join(missing)}")] if missing else []
     title = f"{claim['text']}: {total - len(outside) - len(undecided)} of {total} here"
     note = f"{ran:g} s measured / {seconds:g} s published" if short else "measured / published"
     if alone := [name for name in asked if name not in {place.name for place in places}]:
@@ -144,10 +144,10 @@ def check(
     )
 
 
-def _unclear(places: Sequence[str]) -> list[evidence.Reason]:
+def _unclear(places: Sequence[str]) -> list[judgements.Reason]:
     """The reason that places give at which the interval is neither inside nor outside."""
     text = f"at {', '.join(places)} the interval reaches over the bound"
-    return [evidence.Reason("interval", text)] if places else []
+    return [judgements.Reason("interval", text)] if places else []
 
 
 def _nothing_published(claim: dict[str, Any], places: Sequence[str], *, seeded: bool) -> Verdict:
@@ -159,7 +159,7 @@ def _nothing_published(claim: dict[str, Any], places: Sequence[str], *, seeded: 
         published=None,
         bound=f"≤ {claim['outside']}",
         holds=None,
-        reasons=(evidence.Reason("measured", text),),
+        reasons=(judgements.Reason("measured", text),),
         seeds=0,
         asked=0,
         unseeded=not seeded,
@@ -181,7 +181,7 @@ def _figures(claim: dict[str, Any]) -> list[str]:
     return [bound["figure"] for bound in claim.get("within", [])] or [claim["figure"]]
 
 
-def _reasons(claim: dict[str, Any], panels: Sequence[Panel], *, steady: bool) -> list[evidence.Reason]:
+def _reasons(claim: dict[str, Any], panels: Sequence[Panel], *, steady: bool) -> list[judgements.Reason]:
     """Reasons against a verdict in the runs that the claim looks at, such as those that did not end."""
     found = []
     for figure in _figures(claim):
@@ -405,7 +405,7 @@ def check_law(
         reasons += _unclear(unclear)
         shown = experiment.variants(panel.figure, panel.figure.along)
         missing = [place for place in shown if place not in by_place]
-        reasons += [evidence.Reason("places", f"not run: {', '.join(missing)}")] if missing else []
+        reasons += [judgements.Reason("places", f"not run: {', '.join(missing)}")] if missing else []
     relative = trend_base(panel.figure, claim["line"], "") is not None
     text = quantities.digits if relative else metric(name).text
     write = quantities.digits if allowed.is_ratio else text

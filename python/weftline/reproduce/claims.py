@@ -46,7 +46,7 @@ from functools import partial
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence, pooling
+from weftline.measures import evidence, judgements, pooling
 from weftline.measures.lines import Line, at_share
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.measures.pooling import seed_of
@@ -78,7 +78,7 @@ class Verdict:
     """Of the measured number, 95 % over seeds; None for one seed, and where there is no such thing."""
     decided: bool | None = None
     """Whether it holds; None where the interval reaches over a bound or there is a reason against it."""
-    reasons: tuple[evidence.Reason, ...] = ()
+    reasons: tuple[judgements.Reason, ...] = ()
     """Reasons against a verdict."""
     seeds: int = 1
     """How many seeds have the number."""
@@ -272,7 +272,7 @@ def used_lines(claim: dict[str, Any], lines: Sequence[Line]) -> list[Line]:
     return [line for line in lines if line.label in labels and (not places or line.place in places)]
 
 
-def _reasons(claim: dict[str, Any], used: Sequence[Line], *, steady: bool) -> list[evidence.Reason]:
+def _reasons(claim: dict[str, Any], used: Sequence[Line], *, steady: bool) -> list[judgements.Reason]:
     """Return the reasons against a verdict in the runs of a number, except for how many there are."""
     if claim.get("kind") != "curve":
         return of_lines(used, claim.get("metric", ""), steady=steady)
@@ -289,16 +289,16 @@ def _by_edge(sides: Sequence[_Side]) -> list[numbers.BySeed]:
     return [numbers.ratio(mine[0], other[1]), numbers.ratio(mine[1], other[0])]
 
 
-def _within_bin(claim: dict[str, Any], edges: Sequence[numbers.BySeed]) -> list[evidence.Reason]:
+def _within_bin(claim: dict[str, Any], edges: Sequence[numbers.BySeed]) -> list[judgements.Reason]:
     """Return the reason that bins give: a bound lies within what the number can be between their edges."""
     means = [numbers.mean(edge) for edge in edges]
     known = [mean for mean in means if mean is not None]
     if len(known) < 2 or _on_one_side(claim, (known[0].low, known[1].high)):
         return []
-    return [evidence.Reason("bin", "the number is known up to a bin, in which a bound lies")]
+    return [judgements.Reason("bin", "the number is known up to a bin, in which a bound lies")]
 
 
-def _same_runs(sides: Sequence[_Side], ratios: numbers.BySeed) -> list[evidence.Reason]:
+def _same_runs(sides: Sequence[_Side], ratios: numbers.BySeed) -> list[judgements.Reason]:
     """Return the reason that a ratio of runs that are the same gives: what differs has no effect.
 
     Not where two bounds say that the two are alike, and not of two numbers of one run.
@@ -322,14 +322,14 @@ def _same_runs(sides: Sequence[_Side], ratios: numbers.BySeed) -> list[evidence.
         return []
     names = dict.fromkeys(" at ".join(filter(None, (line.label, line.place))) for line in alike)
     text = f"{' and '.join(names)} gave the same results under every seed: what differs has no effect"
-    return [evidence.Reason("same runs", text)]
+    return [judgements.Reason("same runs", text)]
 
 
 def _folders(line: Line) -> set[str]:
     return {pooling.folder_of(run) for run in line.runs}
 
 
-def _few_flows(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Reason]:
+def _few_flows(claim: dict[str, Any], used: Sequence[Line]) -> list[judgements.Reason]:
     """Return the reason that too few flows in all bins of a claim on curves together give, if they do."""
     low, high = _sizes(claim)
     counts = [
@@ -345,7 +345,7 @@ def _few_flows(claim: dict[str, Any], used: Sequence[Line]) -> list[evidence.Rea
     return evidence.few_flows(name, min(counts)) or short
 
 
-def of_lines(lines: Sequence[Line], name: str, *, steady: bool = True) -> list[evidence.Reason]:
+def of_lines(lines: Sequence[Line], name: str, *, steady: bool = True) -> list[judgements.Reason]:
     """Return the reasons against a verdict on a metric in the runs of lines, except for their number.
 
     `steady`: whether the runs have to come to a steady state.
@@ -365,7 +365,7 @@ def verdict(
     *,
     published: float | None = None,
     interval: tuple[float, float] | None = None,
-    reasons: Sequence[evidence.Reason] = (),
+    reasons: Sequence[judgements.Reason] = (),
     seeds: int = 1,
     asked: int = 1,
     by_seed: tuple[float | None, ...] = (),
@@ -414,7 +414,7 @@ def verdict(
 
 def table(found: Sequence[Verdict]) -> Table:
     """Return the verdicts as a table."""
-    notes = evidence.Footnotes()
+    notes = judgements.Footnotes()
     rows = [
         [v.text, v.word + notes.mark(v.reasons), v.measured_text, v.bound, v.write(v.published)]
         for v in found

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from weftline import _native, integrity, quantities, scenarios
 from weftline.cli import bench
 from weftline.errors import InputError, RunFailed
-from weftline.measures import evidence, stats
+from weftline.measures import judgements, stats
 from weftline.reproduce import claims, findings
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.scenario import Scenario
@@ -327,7 +327,7 @@ def _points_of(claim: dict[str, Any], panel: Panel) -> list[Mapping[str, Any]]:
     return [one for one in found if one is not None]
 
 
-def _few_runs(found: Mapping[str, Any]) -> list[evidence.Reason]:
+def _few_runs(found: Mapping[str, Any]) -> list[judgements.Reason]:
     """Return the reason that too few undisturbed runs of a point give.
 
     Threads also wait for each other, so of several threads every run counts.
@@ -339,7 +339,7 @@ def _few_runs(found: Mapping[str, Any]) -> list[evidence.Reason]:
     text = (
         f"{found['workload']}: {len(good)} undisturbed of {len(found['runs'])} runs; a time needs {MIN_RUNS}"
     )
-    return [evidence.Reason("seeds", text)]
+    return [judgements.Reason("seeds", text)]
 
 
 def _interval(claim: dict[str, Any], panel: Panel) -> tuple[float, float] | None:

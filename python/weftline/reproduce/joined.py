@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
 from weftline.errors import warn
-from weftline.measures import evidence
+from weftline.measures import judgements
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import metric
 from weftline.reproduce import claims, numbers, verdicts
@@ -127,7 +127,7 @@ def _again(experiment: Experiment, claim: Mapping[str, Any], result: dict[str, A
     if len(by_seed) < result.get("seeds", 1):
         return result
     mean = Mean.of(by_seed)
-    reasons = [evidence.Reason(**reason) for reason in result.get("reasons", [])]
+    reasons = [judgements.Reason(**reason) for reason in result.get("reasons", [])]
     if not result.get("unseeded"):
         few = numbers.few_seeds(verdicts.known_seeds(result))
         reasons = [*few, *(reason for reason in reasons if reason.kind != "seeds")]
@@ -184,7 +184,7 @@ def _joined(claim: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, 
     by_seed = tuple(of_seeds[seed] for seed in seeds)
     mean = Mean.of(by_seed)
     reasons = [
-        evidence.Reason(**reason)
+        judgements.Reason(**reason)
         for result in (old, new)
         for reason in result.get("reasons", [])
         if reason["kind"] not in verdicts.OF_SEEDS

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from weftline.measures import evidence
+from weftline.measures import judgements
 from weftline.measures.lines import Line, Mean
 from weftline.measures.pooling import seed_of
 from weftline.reproduce import verdicts
@@ -97,15 +97,15 @@ def known(numbers: BySeed) -> int:
     return sum(number.value is not None for number in numbers.values())
 
 
-def few_seeds(count: int) -> list[evidence.Reason]:
+def few_seeds(count: int) -> list[judgements.Reason]:
     """Return the reason that so few seeds give, if they do."""
     if count >= verdicts.MIN_SEEDS:
         return []
     counted = "1 seed" if count == 1 else f"{count} seeds"
-    return [evidence.Reason("seeds", f"{counted}; a verdict needs {verdicts.MIN_SEEDS}")]
+    return [judgements.Reason("seeds", f"{counted}; a verdict needs {verdicts.MIN_SEEDS}")]
 
 
-def without(numbers: BySeed, place: str = "") -> list[evidence.Reason]:
+def without(numbers: BySeed, place: str = "") -> list[judgements.Reason]:
     """Return the reason that seeds without a number give: how many have it, which do not, and why.
 
     `place`: where along the axis of x, of a claim on several places.
@@ -121,10 +121,10 @@ def without(numbers: BySeed, place: str = "") -> list[evidence.Reason]:
         f"seed{'s' * (len(seeds) > 1)} {spans(seeds)}: {why}" for why, seeds in by_cause.items()
     )
     text = f"{count} of {len(numbers)} seeds have it; {causes}"
-    return [evidence.Reason("measured", f"at {place}: {text}" if place else text)]
+    return [judgements.Reason("measured", f"at {place}: {text}" if place else text)]
 
 
-def reasons(numbers: BySeed, *, seeded: bool = True) -> list[evidence.Reason]:
+def reasons(numbers: BySeed, *, seeded: bool = True) -> list[judgements.Reason]:
     """Return the reasons against a verdict in how many seeds have a number.
 
     `seeded`: whether a seed can change the number; if none can, one seed is enough.

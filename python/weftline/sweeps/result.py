@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import integrity
 from weftline.errors import DamagedError, InputError
-from weftline.measures import deadlines, evidence, stats, steady
-from weftline.measures.evidence import Reason, Separation, Verdict
+from weftline.measures import deadlines, evidence, judgements, stats, steady
 from weftline.measures.flow_choice import FlowChoice
+from weftline.measures.judgements import Reason, Separation, Verdict
 from weftline.measures.metrics import METRICS, Flows, metric, split
 from weftline.measures.pooling import are_same_bits, key_of, traffic_of
 from weftline.runs import Run
@@ -404,7 +404,7 @@ class SweepResult:
         reasons = self.reasons(name, cell)
         if any(reason.kind == "undecided" for reason in reasons):
             return self._judged_both_ways(cell, sign, limit, reasons)
-        return evidence.judged(self.estimate(name, cell), sign, limit, reasons)
+        return judgements.judged(self.estimate(name, cell), sign, limit, reasons)
 
     def _judged_both_ways(self, cell: Cell, sign: str, limit: float, reasons: list[Reason]) -> Verdict:
         """Return the verdict on deadlines of which runs left some open: yes or no if these cannot change it.
@@ -421,10 +421,10 @@ class SweepResult:
                 deadlines.share_met(run, self.choice.of_run(run, bound[0]), undecided=met) for run in runs
             ]
             found = stats.estimate(values, method=method, keys=list(map(key_of, runs)))
-            verdicts.append(evidence.judged(found, sign, limit, others))
+            verdicts.append(judgements.judged(found, sign, limit, others))
         if verdicts[0].answer == verdicts[1].answer != "open":
             return verdicts[0]
-        return evidence.judged(self.estimate(bound[0], cell), sign, limit, reasons)
+        return judgements.judged(self.estimate(bound[0], cell), sign, limit, reasons)
 
     def verdict(self, cell: Cell) -> str:
         """Return whether a combination keeps the answer's bound: "yes", "no", or "open"."""
@@ -462,7 +462,7 @@ class SweepResult:
             # Both begin empty and carry the same flows: the beginning is not a reason against a difference.
             doubts = [reason for reason in doubts if reason.text not in steady.BEGINNINGS]
         found = self.difference(name, cell, base)
-        return evidence.separated(found, evidence.of_difference(found, doubts), paired=paired)
+        return judgements.separated(found, evidence.of_difference(found, doubts), paired=paired)
 
     def axis_values(self, choice: Choice) -> dict[str, Any]:
         """Return the value of each axis in a combination: a number where all of the axis are numbers."""
@@ -515,7 +515,9 @@ class SweepResult:
                 row["no_effect"] = ", ".join(self.no_effect(name))
                 judged = self.judgement(cell) if name == (self.report.bound or ("",))[0] else None
                 row["answer"] = judged.answer if judged else None
-                row["reasons"] = evidence.reasons_text(judged.reasons if judged else self.reasons(name, cell))
+                row["reasons"] = judgements.reasons_text(
+                    judged.reasons if judged else self.reasons(name, cell)
+                )
                 apart = self.difference(name, cell)
                 row["against"] = self.against if apart else None
                 row["difference"] = apart.estimate.mean if apart else None
@@ -524,7 +526,7 @@ class SweepResult:
                 row["paired"] = apart.paired if apart else None
                 separation = self.separation(name, cell, paired=False) if apart else None
                 row["separated"] = separation.word if separation else None
-                row["separated_reasons"] = evidence.reasons_text(separation.reasons) if separation else None
+                row["separated_reasons"] = judgements.reasons_text(separation.reasons) if separation else None
                 found.append(row)
         return found
 

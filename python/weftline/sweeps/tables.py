@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weftline.measures import evidence, run_warnings, stats
-from weftline.measures.evidence import Footnotes, Separation
+from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import (
     alike_texts,

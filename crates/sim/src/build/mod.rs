@@ -11,7 +11,7 @@ pub use fabric::{Surroundings, each_switch};
 use crate::balance::{Events, LoadBalancer};
 use crate::capture::Capture;
 use crate::compat::Rules;
-use crate::config::{Config, Forwarding};
+use crate::config::{Change, Config, Failure, Forwarding};
 use crate::engine::random::RandomStream;
 use crate::external::caught;
 use crate::ideal::Ideals;
@@ -42,7 +42,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::{IntLayout, path_id};
 use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
-use crate::topology::{MAX_NODES, MAX_PORTS, NodeKind, Topology};
+use crate::topology::{LinkId, MAX_NODES, MAX_PORTS, NodeId, NodeKind, Topology};
 use crate::transport::binding::NicPolicy;
 use crate::transport::{
     HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet,
@@ -223,6 +223,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
         keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
         nic_policy: config.host.nic_policy,
+        unlike_nics: unlike_nics(config),
         int_layout: run.int_layout(config.slower),
         int_hops,
         path_ids,
@@ -231,6 +232,17 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         dependencies,
         subflows: config.measure.subflows,
     }
+}
+
+/// [`Settings::unlike_nics`].
+fn unlike_nics(config: &Config) -> bool {
+    let topology = &config.topology;
+    let ports = topology.ports();
+    let rate = |link: LinkId| topology.links[link as usize].rate;
+    let unlike = |host: NodeId| ports[host as usize].windows(2).any(|two| rate(two[0].0) != rate(two[1].0));
+    let change = |failure: &Failure| matches!(failure.change, Change::LinkRate(..));
+    config.host.nic_policy == NicPolicy::All
+        && (config.failures.events.iter().any(change) || topology.hosts().into_iter().any(unlike))
 }
 
 /// The longest base RTT that any transport reckons with.

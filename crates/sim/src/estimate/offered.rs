@@ -210,7 +210,7 @@ pub struct Offered<'s> {
     /// By workload; none without a load.
     workloads: Vec<Option<Brought>>,
     /// Single links are looked at.
-    one_by_one: bool,
+    single_links: bool,
     /// The last arrival of any workload.
     seen: Time,
 }
@@ -234,10 +234,10 @@ impl<'s> Offered<'s> {
             network,
             places,
             workloads: asked.into_iter().map(|asked| asked.then(brought)).collect(),
-            one_by_one: few && alike,
+            single_links: few && alike,
             seen: Time::ZERO,
         };
-        if offered.one_by_one {
+        if offered.single_links {
             let links = network.topology.links.iter().flat_map(|link| [link.rate.0 as f64; 2]);
             offered.places.rates.extend(links);
         }
@@ -274,7 +274,7 @@ impl<'s> Offered<'s> {
                 brought.add(first + 2 * to + 1, bits, now);
             }
         }
-        if self.one_by_one {
+        if self.single_links {
             brought.pairs.entry((from, to)).or_default().add(more, 1.0);
         }
     }
@@ -292,7 +292,7 @@ impl<'s> Offered<'s> {
     /// The links with the highest overload.
     pub fn overload(&self) -> Option<Overload> {
         let workloads: Vec<&Brought> = self.workloads.iter().flatten().filter(|of| of.times > 0).collect();
-        let single = if self.one_by_one { self.on_links(&workloads) } else { Vec::new() };
+        let single = if self.single_links { self.on_links(&workloads) } else { Vec::new() };
         let mut highest: [Option<(u32, Overload)>; 2] = [None, None];
         for time in times(&workloads) {
             let seconds = time.1.saturating_sub(time.0).as_seconds();

@@ -166,7 +166,7 @@ impl HostContext<'_> {
     /// By how many packets a paced flow to `dst` may be late and make up for it; 0: what is late stays late.
     #[inline]
     pub fn late_packets(&self, dst: u32) -> u64 {
-        if self.settings.nic_policy == NicPolicy::All { self.nics_of_unlike_rates(dst) } else { 0 }
+        if self.settings.unlike_nics { self.nics_of_unlike_rates(dst) } else { 0 }
     }
 
     /// How many NICs that are up lead to `dst`, if their rates differ. A flow's packet may then become due

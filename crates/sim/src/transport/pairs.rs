@@ -51,8 +51,8 @@ impl RunContext<'_> {
     }
 
     /// Warns of a window or free bytes of a flow that follow the largest product where the median pair holds
-    /// far less. `published`: bytes below which the default never is. `advice` is told what the median pair
-    /// holds, and names the keys to set.
+    /// far less. `published`: bytes below which the default never is. `advice` names the keys to set for the
+    /// product of the median pair.
     pub fn window_for_few(
         &self,
         key: &str,

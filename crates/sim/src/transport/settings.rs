@@ -17,6 +17,8 @@ pub struct Settings {
     /// By the same index: `Facts::keeps_connections`.
     pub keeps_connections: Vec<bool>,
     pub nic_policy: NicPolicy,
+    /// Links of one host may have unlike rates while flows leave by all of them.
+    pub unlike_nics: bool,
     pub int_layout: IntLayout,
     pub int_hops: usize,
     pub path_ids: bool,

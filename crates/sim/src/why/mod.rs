@@ -13,11 +13,10 @@
 //! that a flow alone has too. The same of a round trip that the sender had to wait for is given to what made
 //! it wait: its window, the receiver, a retransmission.
 
+mod index;
 mod links;
 mod routes;
 pub mod steps;
-#[cfg(test)]
-mod tests;
 mod walk;
 
 pub use crate::run::traced::{Breadth, Findings, Traced};
@@ -294,6 +293,6 @@ pub fn alone(config: Config, flows: &[FlowSpec]) -> Result<Vec<Time>, RunError> 
 
 /// Where the completion times of the traced flows went.
 pub fn accounts(flows: &[Traced], findings: &Findings) -> Vec<Account> {
-    let index = walk::Index::new(findings);
+    let index = index::Index::new(findings);
     flows.iter().enumerate().map(|(number, flow)| walk::account(flow, number, findings, &index)).collect()
 }
