@@ -172,21 +172,7 @@ impl<'a> Parameters<'a> {
     /// Reads a time, or `auto` for the derived one. Unlike with [`Parameters::time_or_auto`], the resolved
     /// scenario shows the resulting time.
     pub fn time_or_derived(&mut self, key: &'static str, derived: Time, help: &'static str) -> Time {
-        let asked = self.source.get(key).filter(|value| *value != Value::Text("auto".into()));
-        let value = match asked {
-            None => derived,
-            Some(Value::Text(text)) => text.parse().unwrap_or_else(|error: crate::units::UnitError| {
-                self.source.complain(key, format!("expected a time such as \"10us\", or \"auto\": {error}"));
-                derived
-            }),
-            Some(other) => {
-                let found = describe(&other);
-                let message =
-                    format!("expected a time such as \"10us\" (with its unit), or \"auto\", found {found}");
-                self.source.complain(key, message);
-                derived
-            }
-        };
+        let value = self.given_quantity(key, Kind::Time, None, true).unwrap_or(derived);
         self.declare(key, Kind::Time, Some("auto".into()), help, Value::Text(value.to_string()));
         value
     }
@@ -589,9 +575,8 @@ impl<'a> Parameters<'a> {
             Some(Value::Text(text)) => match text.parse::<T>() {
                 Ok(value) => Some(value),
                 Err(error) => {
-                    let expected =
-                        if takes_auto { format!("expected {example}, or \"auto\": ") } else { String::new() };
-                    self.source.complain(key, format!("{expected}{error}"));
+                    let auto = if takes_auto { "; \"auto\" is also valid" } else { "" };
+                    self.source.complain(key, format!("{error}{auto}"));
                     default
                 }
             },

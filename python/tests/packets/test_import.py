@@ -529,7 +529,7 @@ def test_the_command_writes_a_trace_and_says_what_it_left_out(tmp_path, capsys):
     arguments = ["import", str(path), "--out", str(out)]
     assert main([*arguments, "--min-size", "1KB", "--group", "real"]) == 0
     output = capsys.readouterr()
-    assert "1 flows between 2 hosts, 10 KB" in output.out
+    assert "1 flow between 2 hosts, 10 KB" in output.out
     assert "2 flows left out, which are smaller than --min-size" in output.err
     assert out.read_text() == "src,dst,size_bytes,start_ns,group\n0,1,10000,0,real\n"
     assert main([*arguments, "--json"]) == 0

@@ -205,8 +205,9 @@ def _import(options: argparse.Namespace) -> int:
         points = {"at_several_points": found.at_several, "of_these_without_numbers": found.unnumbered}
         print(json.dumps({**facts, **points, "addresses": found.addresses}, indent=2))
     else:
+        flows = "1 flow" if len(found.rows) == 1 else f"{len(found.rows):,} flows"
         print(
-            f"{len(found.rows):,} flows between {count} hosts, {quantities.bytes_text(found.bytes)} in "
+            f"{flows} between {count} hosts, {quantities.bytes_text(found.bytes)} in "
             f"{quantities.time_text(found.span_ns)}: {options.out}"
         )
     return 0

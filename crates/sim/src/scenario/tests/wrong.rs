@@ -121,8 +121,8 @@ fn errors_of_keys_that_take_auto_mention_it() {
     assert_eq!(
         problems("[transport.controller]\nkind = \"swift\"\nbase_target = \"fast\"\nper_hop = 5\n"),
         [
-            "s.toml:8: transport.controller.base_target: expected a time such as \"10us\", or \"auto\": expected a time with its \
-             unit such as \"10us\", found \"fast\"",
+            "s.toml:8: transport.controller.base_target: expected a time with its unit such as \"10us\", found \"fast\"; \"auto\" is \
+             also valid",
             "s.toml:9: transport.controller.per_hop: expected a time such as \"10us\" (with its unit), or \"auto\", found 5",
         ]
     );
