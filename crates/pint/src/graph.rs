@@ -10,10 +10,9 @@ pub struct Graph {
     /// Where each switch's neighbours begin in `others`.
     starts: Vec<u32>,
     others: Vec<u32>,
+    /// Every switch is every other's neighbour; no links are listed.
+    complete: bool,
 }
-
-/// The maximum number of switches of which all are neighbours: their links take 256 MiB.
-pub const MAX_COMPLETE: usize = 8192;
 
 /// Why there is no graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +25,6 @@ pub enum GraphError {
     Unknown(u64),
     /// More than 2^31 switches or links.
     TooLarge,
-    /// All pairs of more than [`MAX_COMPLETE`] switches.
-    TooManyPairs(usize),
 }
 
 impl fmt::Display for GraphError {
@@ -39,12 +36,6 @@ impl fmt::Display for GraphError {
                 write!(f, "a link names switch {id}, which is not in the list of switches")
             }
             GraphError::TooLarge => write!(f, "more than {} switches or links", 1u32 << 31),
-            GraphError::TooManyPairs(found) => {
-                write!(
-                    f,
-                    "all pairs of switches are linked: expected at most {MAX_COMPLETE} switches, found {found}"
-                )
-            }
         }
     }
 }
@@ -84,19 +75,13 @@ impl Graph {
             starts[node + 1] += starts[node];
         }
         let repeated = (given - both.len()) as u64 / 2;
-        Ok((Graph { ids, starts, others: both.into_iter().map(|(_, to)| to).collect() }, repeated))
+        let others = both.into_iter().map(|(_, to)| to).collect();
+        Ok((Graph { ids, starts, others, complete: false }, repeated))
     }
 
     /// Of switches of which each is every other's neighbour: all that is known is that two hops next to each other differ.
     pub fn complete(ids: Vec<u64>) -> Result<Graph, GraphError> {
-        if ids.len() > MAX_COMPLETE {
-            return Err(GraphError::TooManyPairs(ids.len()));
-        }
-        let mut graph = Graph::of_ids(ids)?;
-        let count = graph.len() as u32;
-        graph.starts = (0..=count).map(|node| node * count.saturating_sub(1)).collect();
-        graph.others = (0..count).flat_map(|node| (0..count).filter(move |&other| other != node)).collect();
-        Ok(graph)
+        Ok(Graph { complete: true, ..Graph::of_ids(ids)? })
     }
 
     /// Ids, ascending.
@@ -118,18 +103,49 @@ impl Graph {
         self.ids.binary_search(&id).ok().map(|index| index as u32)
     }
 
-    pub fn neighbours(&self, index: u32) -> &[u32] {
+    /// Whether it is one of [`Graph::complete`].
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// Those that a switch has listed: none of a complete graph.
+    #[inline]
+    fn listed(&self, index: u32) -> &[u32] {
         &self.others[self.starts[index as usize] as usize..self.starts[index as usize + 1] as usize]
+    }
+
+    /// Ascending.
+    #[inline]
+    pub fn neighbours(&self, index: u32) -> impl Iterator<Item = u32> + use<'_> {
+        let all = if self.complete { self.len() as u32 } else { 0 };
+        let others = (0..all).filter(move |&other| other != index);
+        self.listed(index).iter().copied().chain(others)
+    }
+
+    /// How many neighbours a switch has.
+    #[inline]
+    pub fn degree(&self, index: u32) -> usize {
+        if self.complete { self.len() - 1 } else { self.listed(index).len() }
+    }
+
+    /// Whether two switches are neighbours.
+    #[inline]
+    pub fn are_linked(&self, a: u32, b: u32) -> bool {
+        if self.complete { a != b } else { self.listed(a).binary_search(&b).is_ok() }
     }
 
     /// Links from one switch to each; `u16::MAX` where there is no way, or a longer one.
     pub fn distances_from(&self, index: u32) -> Vec<u16> {
-        let mut distances = vec![u16::MAX; self.len()];
+        let first = if self.complete { 1 } else { u16::MAX };
+        let mut distances = vec![first; self.len()];
         distances[index as usize] = 0;
+        if self.complete {
+            return distances;
+        }
         let mut queue = VecDeque::from([index]);
         while let Some(node) = queue.pop_front() {
             let next = distances[node as usize].saturating_add(1);
-            for &other in self.neighbours(node) {
+            for &other in self.listed(node) {
                 if distances[other as usize] == u16::MAX && next < u16::MAX {
                     distances[other as usize] = next;
                     queue.push_back(other);
@@ -148,7 +164,8 @@ mod tests {
     fn links_count_once_in_both_directions() {
         let (graph, repeated) = Graph::new(vec![30, 10, 20], &[(10, 20), (20, 10), (20, 30)]).unwrap();
         assert_eq!((graph.ids(), repeated), (&[10, 20, 30][..], 1));
-        assert_eq!(graph.neighbours(1), [0, 2]);
+        assert_eq!(graph.neighbours(1).collect::<Vec<_>>(), [0, 2]);
+        assert!(graph.are_linked(2, 1) && !graph.are_linked(2, 0));
         assert_eq!(graph.distances_from(0), [0, 1, 2]);
         assert_eq!(Graph::of_ids(vec![7, 8]).unwrap().distances_from(0), [0, u16::MAX]);
     }
@@ -156,15 +173,21 @@ mod tests {
     #[test]
     fn a_complete_graph_has_a_link_for_every_pair() {
         let pairs = [(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)];
-        assert_eq!(
-            Graph::complete(vec![4, 2, 1, 3]),
-            Graph::new(vec![1, 2, 3, 4], &pairs).map(|(graph, _)| graph)
-        );
-        assert_eq!(Graph::complete(vec![7]), Graph::of_ids(vec![7]));
-        assert_eq!(Graph::complete(vec![]), Graph::of_ids(vec![]));
+        let alone: &[(u64, u64)] = &[];
+        for (ids, links) in [(vec![4, 2, 1, 3], &pairs[..]), (vec![7], alone), (vec![], alone)] {
+            let complete = Graph::complete(ids.clone()).unwrap();
+            let (listed, _) = Graph::new(ids, links).unwrap();
+            assert_eq!(complete.ids(), listed.ids());
+            for node in 0..listed.len() as u32 {
+                assert!(complete.neighbours(node).eq(listed.neighbours(node)));
+                assert_eq!(complete.degree(node), listed.degree(node));
+                assert_eq!(complete.distances_from(node), listed.distances_from(node));
+                for other in 0..listed.len() as u32 {
+                    assert_eq!(complete.are_linked(node, other), listed.are_linked(node, other));
+                }
+            }
+        }
         assert_eq!(Graph::complete(vec![1, 1]), Err(GraphError::Repeated(1)));
-        let many = MAX_COMPLETE + 1;
-        assert_eq!(Graph::complete((0..many as u64).collect()), Err(GraphError::TooManyPairs(many)));
     }
 
     #[test]

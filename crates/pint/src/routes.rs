@@ -82,8 +82,8 @@ impl<'g> Routes<'g> {
         let mut node = targets[(pair - before) as usize];
         let mut path = vec![self.graph.ids()[node as usize]];
         while node != source {
-            let nearer = |other: &&u32| distances[**other as usize] + 1 == distances[node as usize];
-            let ways: Vec<u32> = self.graph.neighbours(node).iter().filter(nearer).copied().collect();
+            let nearer = |other: &u32| distances[*other as usize] + 1 == distances[node as usize];
+            let ways: Vec<u32> = self.graph.neighbours(node).filter(nearer).collect();
             node = ways[draws.below(ways.len() as u64) as usize];
             path.push(self.graph.ids()[node as usize]);
         }

@@ -160,8 +160,7 @@ impl PathDecoder {
         }
         let graph = &knowledge.graph;
         if knowledge.neighbours || knowledge.shortest {
-            let alone =
-                graph.len() > 1 && (0..graph.len() as u32).all(|node| graph.neighbours(node).is_empty());
+            let alone = graph.len() > 1 && (0..graph.len() as u32).all(|node| graph.degree(node) == 0);
             if alone {
                 return Err(PathError::NoLinks);
             }

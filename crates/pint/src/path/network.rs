@@ -73,6 +73,12 @@ impl KnownPath {
     ) -> Result<(), Contradiction> {
         let graph = &decoder.knowledge.graph;
         let Some(list) = self.hops[hop].listed() else { return Ok(()) };
+        if graph.is_complete() {
+            return match *list {
+                [only] => self.keep(next, |id| id != only, decoder, work),
+                _ => Ok(()),
+            };
+        }
         let near = Marked::neighbours(graph, list);
         if self.hops[next] == Candidates::All {
             let left = self.hops[next].narrow(graph.len(), near.iter());
@@ -134,8 +140,11 @@ impl KnownPath {
         if hop.abs_diff(other) == 1 {
             let goes = |x: u32| {
                 let wanted = value ^ print.of(decoder, x);
-                let with = |y: &u32| print.of(decoder, *y) == wanted && others.binary_search(y).is_ok();
-                graph.neighbours(x).iter().any(with)
+                let writes = |y: u32| print.of(decoder, y) == wanted;
+                if others.len() < graph.degree(x) {
+                    return others.iter().any(|&y| writes(y) && graph.are_linked(x, y));
+                }
+                graph.neighbours(x).any(|y| writes(y) && others.binary_search(&y).is_ok())
             };
             let stay: Vec<u32> = own.iter().copied().filter(|&x| goes(x)).collect();
             return self.keep(hop, |id| stay.binary_search(&id).is_ok(), decoder, work);
@@ -174,7 +183,7 @@ impl Marked {
         let many = if words > Marked::FEW { vec![0; words] } else { Vec::new() };
         let mut marked = Marked { few: [0; Marked::FEW], many };
         let set = if words > Marked::FEW { &mut marked.many[..] } else { &mut marked.few[..] };
-        for &other in list.iter().flat_map(|&id| graph.neighbours(id)) {
+        for other in list.iter().flat_map(|&id| graph.neighbours(id)) {
             set[other as usize / 64] |= 1 << (other % 64);
         }
         marked

@@ -322,8 +322,8 @@ fn shortest_path(graph: &Graph, hops: usize, trial: u64) -> Vec<u64> {
         let mut node = far[(mix(trial ^ n << 40 ^ 1) % far.len() as u64) as usize];
         let mut path = vec![graph.ids()[node as usize]];
         while node != from {
-            let nearer = |other: &&u32| distances[**other as usize] + 1 == distances[node as usize];
-            let ways: Vec<u32> = graph.neighbours(node).iter().filter(nearer).copied().collect();
+            let nearer = |other: &u32| distances[*other as usize] + 1 == distances[node as usize];
+            let ways: Vec<u32> = graph.neighbours(node).filter(nearer).collect();
             node = ways[(mix(trial ^ u64::from(node) << 20) % ways.len() as u64) as usize];
             path.push(graph.ids()[node as usize]);
         }
