@@ -100,6 +100,20 @@ def test_the_headline_and_the_cards_have_no_percentile_of_too_few_flows(tmp_path
     assert [number.title for number in lead.numbers if number.title.startswith("slowdown")] == cards
 
 
+def test_a_comparison_ranks_nobody_by_a_percentile_that_it_does_not_show(tmp_path):
+    some = [{"src": 0, "dst": 1, "size": "10KB", "start": f"{n}us"} for n in range(20)]
+    scenario = {"topology": {"kind": "star", "hosts": 4}, "workload": [{"kind": "flows", "flows": some}]}
+    runs = [
+        weftline.run(
+            {**scenario, "transport": {"kind": "rdma", "controller": {"kind": kind}}}, out=tmp_path / kind
+        )
+        for kind in ("hpcc", "dctcp")
+    ]
+    found = lines.lines_of(runs)
+    (sentence,) = [text for text in run_page.lead(found).answer if "p99" in text]
+    assert "hpcc –, dctcp –; " in sentence and "p99 needs 200" in sentence and "lowest" not in sentence
+
+
 def test_names_that_a_user_gave_are_text_wherever_they_stand(written):
     text = written.read_text()
     assert HOSTILE not in text and escape(HOSTILE) in text

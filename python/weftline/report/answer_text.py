@@ -96,6 +96,8 @@ def standing_of(
         lambda a, b: subject.between(by_label[a], by_label[b]),
     )
     few = {line.label for line in lines if any(one.kind == "flows" for one in subject.reasons(line))}
+    if found.best in few:
+        found = replace(found, best=None)
     texts = {
         label: f"{label} {'–' if label in few else mean.text(subject.write)}"
         + evidence.qualifier(
