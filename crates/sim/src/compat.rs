@@ -156,6 +156,8 @@ rules! {
     /// A NIC has a queue for each flow number, of data and acknowledgements together, and serves them in turn; a sender
     /// may have three packets in it, which leave even if its window has shrunk meanwhile
     queue_per_flow: bool = [false, false, false], "acknowledgements first, then senders in turn, which decide when the packet leaves";
+    /// A packet that a switch's buffer refuses is dropped, whatever waits at its port
+    refused_are_dropped: bool = [false, true, true], "without PFC, a queue that drops the least urgent packets drops these for it";
     /// A header for which a port has no room is dropped (`switch.queue.return_to_sender = false`)
     dropped_headers: bool = [false, false, false], "it goes back to its source once";
     /// The label of a flow's packets and acknowledgements is the flow's number (for `balancer = "label"`)
@@ -193,6 +195,9 @@ rules! {
     pair_per_message: bool = [false, true, false], "they share one for each neighbour";
     /// There is no retransmission timeout (`rto = "none"`)
     no_timeout: bool = [false, true, false], "`rto = \"auto\"`";
+    /// Under selective repeat any packet that arrives restarts the retransmission timeout, and all in flight
+    /// counts as lost when it expires
+    any_arrival_restarts: bool = [false, true, true], "only an advance of the cumulative acknowledgement restarts it; while later packets arrive, only what they overtook is lost";
     /// A duplicate is dropped without an answer, so a lost acknowledgement stays lost
     unanswered_duplicates: bool = [false, true, false], "it is acknowledged again";
     /// The NIC's wake-up also considers flows that their window holds back
@@ -228,7 +233,9 @@ impl Rules {
             arrivals_by_wire: true,
             queue_per_flow: true,
             dropped_headers: true,
+            refused_are_dropped: true,
             flow_number_labels: true,
+            any_arrival_restarts: true,
             released_laws: true,
             ..Rules::none()
         }

@@ -192,6 +192,40 @@ fn faster_and_longer_links_have_larger_windows_and_queues_by_default() {
     assert!(kept.flows[0].finish.unwrap() - kept.flows[0].start == kept.flows[0].ideal);
 }
 
+/// The buffer refuses packets long before the queue has reached its limit.
+#[test]
+fn a_full_shared_buffer_drops_the_packets_with_the_largest_remaining_size_too() {
+    let text = r#"
+        topology = { kind = "star", hosts = 10, host_link = { rate = "10Gbps", delay = "1us" } }
+        transport = { kind = "pfabric" }
+        switch = { buffer = "100KB", queue = { kind = "pfabric", limit = "1MB" } }
+        [[workload]]
+        kind = "incast"
+        receiver = "9"
+        hosts = "0-7,9"
+        size = "300KB"
+        [[workload]]
+        kind = "flows"
+        group = "short"
+        flows = [
+          { src = 8, dst = 9, size = "1KB", start = "30us" },
+          { src = 8, dst = 9, size = "1KB", start = "60us" },
+          { src = 8, dst = 9, size = "1KB", start = "300us" },
+        ]
+    "#;
+    let scenario = crate::common::load(text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    let (kept, outcome) = run(scenario.config().expect("a configuration"));
+    assert!(sum_of(&outcome, |port| port.packets_dropped) > 50);
+    let short: Vec<_> = kept.flows.iter().filter(|flow| flow.size == 1000).collect();
+    assert_eq!(short.len(), 3);
+    for flow in short {
+        let fct = flow.finish.expect("an end") - flow.start;
+        assert_eq!(flow.packets_retransmitted, 0);
+        // The packet that is being sent when it comes.
+        assert!(fct <= flow.ideal + Time::from_ns(1_210), "{fct}, alone {}", flow.ideal);
+    }
+}
+
 /// A window is a number of bytes, whatever the packets: too many overflow the NIC's own queue, too few leave
 /// the link idle.
 #[test]

@@ -570,6 +570,8 @@ impl Builder<'_> {
                 self.nic_rate,
                 packet,
             ),
+            // With PFC it is not the port's queue that is too long, but what came in by one port.
+            exchanges: !settings.pfc.enabled && !config.rules.refused_are_dropped,
             watched,
             unwatched_ports: fabric::unwatched_ports(events, &neighbours),
             lets_pass,

@@ -144,6 +144,13 @@ impl SharedBuffer {
         admission
     }
 
+    /// A packet comes in that was refused, and others were released for it, in a buffer without PFC.
+    pub fn take_in_exchange(&mut self, size: u64) {
+        debug_assert!(self.lossless.is_none());
+        self.held += size;
+        debug_assert!(self.held <= self.size, "{} B in a buffer of {} B", self.held, self.size);
+    }
+
     /// A packet that came in by this port and class leaves the switch.
     #[inline]
     pub fn release(&mut self, port: u16, class: u8, size: u64) {

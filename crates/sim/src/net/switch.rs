@@ -50,6 +50,8 @@ pub struct Switch {
     /// and not every transmission ends with an event: the way of packets through it is compiled without all that.
     pub is_plain: bool,
     pub buffer: SharedBuffer,
+    /// A packet that the buffer refuses may take the place of less urgent ones of its port.
+    pub exchanges: bool,
     pub balancer: Balancer,
     /// Packets that the balancer holds.
     pub held: FxHashSet<PacketId>,
@@ -215,7 +217,7 @@ impl Switch {
         let queued = port.queue.class_bytes(class);
         let admission = self.buffer.admit(ingress, class, size, queued);
         if admission == Admission::Refused {
-            return net.drop_packet(out, id);
+            return self.exchange(net, out, id);
         }
         self.mark_arriving(net, out, id);
         if admission == Admission::Pauses {
@@ -235,6 +237,30 @@ impl Switch {
             self.serve(net, out);
         } else if !port.departure_pending {
             net.expect_departure(out);
+        }
+    }
+
+    /// The buffer has no room for a packet: it takes that of less urgent ones of its queue, or is dropped.
+    #[cold]
+    fn exchange(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
+        if !self.exchanges {
+            return net.drop_packet(out, id);
+        }
+        let size = u64::from(net.packets[id].size);
+        let (mut is_taken, queue) = (true, &mut net.ports[out as usize].queue);
+        let mut verdict = queue.exchange(id, &mut net.packets, net.now);
+        while let Some(dropped) = verdict.next_dropped(&net.packets) {
+            if dropped == id {
+                is_taken = false;
+                net.drop_packet(out, id);
+            } else {
+                self.drop_queued(net, out, dropped);
+            }
+        }
+        if is_taken {
+            self.buffer.take_in_exchange(size);
+            self.mark_arriving(net, out, id);
+            self.kick(net, out);
         }
     }
 

@@ -153,6 +153,21 @@ impl QueueDiscipline for External {
             next
         })
     }
+    fn exchange(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
+        self.guarded(|queue, ledger| {
+            ledger.take(id, packets);
+            let (verdict, mut bytes) = (queue.exchange(id, packets, now), 0);
+            let mut all = verdict;
+            while let Some(dropped) = all.next_dropped(packets) {
+                ledger.give(dropped, packets);
+                assert!(!packets[dropped].is_uncharged(), "it dropped a pause frame (class 0)");
+                bytes += u64::from(packets[dropped].size);
+            }
+            let size = u64::from(packets[id].size);
+            assert!(bytes >= size, "it took a packet for which the buffer has no room");
+            verdict
+        })
+    }
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
         self.guarded(|queue, ledger| {
             let next = queue.evict(packets);

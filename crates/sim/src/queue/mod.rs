@@ -58,6 +58,11 @@ pub trait QueueDiscipline {
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict;
     /// The next packet to leave; bit c of `paused` holds class c back.
     fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId>;
+    /// The switch's buffer has no room for a packet: a discipline that drops the least urgent packets takes it and drops others
+    /// that have at least as many bytes together, or drops the packet itself.
+    fn exchange(&mut self, id: PacketId, _packets: &mut PacketSlab, _now: Time) -> Verdict {
+        Verdict::Dropped(id)
+    }
     /// Any packet that waits, while there are any: the port is emptied, and nothing is decided.
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {
         self.dequeue(0, packets, Time::ZERO)
@@ -98,6 +103,10 @@ macro_rules! forward_to {
         #[inline(always)]
         fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, now: Time) -> Option<PacketId> {
             $each!(self, q => q.dequeue(paused, packets, now))
+        }
+        #[inline(never)]
+        fn exchange(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
+            $each!(self, q => q.exchange(id, packets, now))
         }
         #[inline(never)]
         fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {

@@ -11,7 +11,8 @@
 //!
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, as the pHost authors' simulator has it (Gao et al., CoNEXT 2015): one
 //! packet at most is dropped for one that comes.
-//! Differs from the source: class 0, which carries pauses, is neither limited nor counted; a class that is paused waits.
+//! Differs from the source: class 0, which carries pauses, is neither limited nor counted; a class that is paused waits. Where
+//! the switch's buffer has no room for a packet, those that are dropped for it have as many bytes as it has.
 //! *Parameters*: `limit`, bytes that may wait (published: 36 KiB at 10 Gb/s, two bandwidth-delay products).
 
 mod few;
@@ -20,7 +21,7 @@ mod index;
 use super::classes::{CLASSES, ClassLists};
 use super::{PortPlace, QueueDefaults, QueueDiscipline, QueueFacts, QueueParameters, Verdict};
 use crate::doc::SchemeDoc;
-use crate::packet::{Packet, PacketId, PacketKind, PacketSlab};
+use crate::packet::{NONE, Packet, PacketId, PacketKind, PacketSlab};
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Time};
 use few::Few;
@@ -137,6 +138,11 @@ impl Pfabric {
         id
     }
 
+    /// Bytes of data that wait.
+    fn data_bytes(&self) -> u32 {
+        self.bytes - self.waiting.first.class_bytes(SIGNALS as u8) as u32
+    }
+
     /// The packet to drop of a port that holds too much: of data the one with the most left, the latest of several.
     fn drop_largest(&mut self, packets: &PacketSlab) -> Option<PacketId> {
         let waiting = &mut *self.waiting;
@@ -224,6 +230,28 @@ impl QueueDiscipline for Pfabric {
         self.add(class, size);
         self.waiting.first.push_to(SIGNALS, id, packets);
         dropped.map_or(Verdict::Queued, Verdict::Dropped)
+    }
+
+    #[cold]
+    fn exchange(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
+        let Packet { class, size, flow, aux: left, kind, .. } = packets[id];
+        if kind == PacketKind::Data && class != 0 {
+            // The new one is among those to choose from.
+            self.waiting.insert(id, flow, left);
+        } else if self.data_bytes() < u32::from(size) {
+            return Verdict::Dropped(id);
+        } else {
+            self.waiting.first.push_to(if class == 0 { 0 } else { SIGNALS }, id, packets);
+        }
+        self.add(class, size);
+        let (mut bytes, mut dropped) = (0, NONE);
+        while bytes < u32::from(size).max(1) {
+            let Some(last) = self.drop_largest(packets) else { break };
+            bytes += u32::from(packets[last].size);
+            packets[last].next = dropped;
+            dropped = last;
+        }
+        if dropped == NONE { Verdict::Queued } else { Verdict::DroppedAll(dropped) }
     }
 
     #[inline(never)]

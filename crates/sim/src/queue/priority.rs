@@ -1,6 +1,6 @@
 //! Strict priority among eight classes, the lower number first; first come, first served within a class. With a limit,
-//! a full port drops the new packet, or the youngest packets of the least urgent classes until the new one fits; with `trim` it
-//! has a buffer of its own and cuts the payload off ([`super::trimming`]).
+//! a full port drops the new packet, or the youngest packets of the least urgent classes until the new one fits, as it does where
+//! the switch's buffer is full; with `trim` it has a buffer of its own and cuts the payload off ([`super::trimming`]).
 //!
 //! Source of the second rule: Gao et al., "pHost", CoNEXT 2015, as its authors' simulator has it.
 //! Differs from the source: class 0, which carries pauses, is neither limited nor counted; the authors' simulator drops one packet
@@ -64,7 +64,7 @@ impl QueueParameters for PriorityConfig {
         let help = "maximum number of bytes that wait at a port, in addition to the limits of the shared buffer; \
                     0B: no additional limit";
         let limit = p.bytes("limit", defaults.limit.unwrap_or(Bytes(0)), help);
-        let help = "which packet a port that has reached its limit drops";
+        let help = "which packet is dropped where a port has reached its limit, or the shared buffer refuses a packet";
         let drop = match p.choice("drop", "lowest", DROPS, help) {
             "tail" => DropRule::Tail,
             _ => DropRule::Lowest,
@@ -127,22 +127,21 @@ pub struct Priority {
 }
 
 impl Priority {
-    /// Bytes that wait, pauses left out, are more than may.
-    fn overflows(&self, new: u64) -> bool {
-        self.lists.bytes() - self.lists.class_bytes(0) + new > u64::from(self.limit)
+    /// Bytes that would wait in excess of the limit, pauses left out.
+    fn excess(&self, new: u64) -> u64 {
+        (self.lists.bytes() - self.lists.class_bytes(0) + new).saturating_sub(u64::from(self.limit))
     }
 
-    /// Takes a packet into a full queue, if the packets that it may displace make room for it.
+    /// Takes a packet in, if less urgent ones have this number of bytes, and drops as many of them.
     #[cold]
-    fn displace(&mut self, id: PacketId, packets: &mut PacketSlab) -> Verdict {
-        let (class, size) = (packets[id].class, u64::from(packets[id].size));
+    fn displace(&mut self, id: PacketId, bytes: u64, packets: &mut PacketSlab) -> Verdict {
+        let class = packets[id].class;
         let less_urgent: u64 = (class + 1..CLASSES as u8).map(|class| self.lists.class_bytes(class)).sum();
-        let stays = self.lists.bytes() - self.lists.class_bytes(0) - less_urgent;
-        if self.drop == DropRule::Tail || stays + size > u64::from(self.limit) {
+        if self.drop == DropRule::Tail || less_urgent < bytes {
             return Verdict::Dropped(id);
         }
-        let mut dropped = NONE;
-        while self.overflows(size) {
+        let (before, mut dropped) = (self.lists.bytes(), NONE);
+        while before - self.lists.bytes() < bytes {
             let lowest = u8::BITS - 1 - self.lists.occupied().leading_zeros();
             let last = self.lists.pop_last(lowest as usize, packets);
             packets[last].next = dropped;
@@ -158,11 +157,20 @@ impl QueueDiscipline for Priority {
     #[inline(never)]
     fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
         let packet = &packets[id];
-        if packet.class != 0 && self.overflows(u64::from(packet.size)) {
-            return self.displace(id, packets);
+        if packet.class != 0 {
+            let excess = self.excess(u64::from(packet.size));
+            if excess > 0 {
+                return self.displace(id, excess, packets);
+            }
         }
         self.lists.push(id, packets);
         Verdict::Queued
+    }
+
+    #[cold]
+    fn exchange(&mut self, id: PacketId, packets: &mut PacketSlab, _now: Time) -> Verdict {
+        let bytes = u64::from(packets[id].size).max(1);
+        self.displace(id, bytes, packets)
     }
 
     #[inline]

@@ -80,6 +80,33 @@ fn pauses_are_neither_counted_nor_held_back_and_paused_classes_wait() {
     assert_eq!([leave(0), leave(0), leave(0)], [Some(2), Some(0), None]);
 }
 
+#[test]
+fn for_a_packet_that_the_buffer_refuses_as_many_bytes_of_the_largest_remaining_size_are_dropped() {
+    let mut packets = PacketSlab::new();
+    let mut queue = Pfabric::new(Bytes(1000));
+    let small = |flow, left, name| Packet { size: 60, ..data(flow, left, name) };
+    for packet in [small(1, 900, 0), small(2, 800, 1), data(3, 300, 2), ack(3)] {
+        let id = packets.insert(packet);
+        assert_eq!(queue.enqueue(id, &mut packets, Time::ZERO), Verdict::Queued);
+    }
+    let mut exchange = |packet| {
+        let before = queue.bytes();
+        let id = packets.insert(packet);
+        let mut verdict = queue.exchange(id, &mut packets, Time::ZERO);
+        let dropped: Vec<u64> =
+            std::iter::from_fn(|| verdict.next_dropped(&packets).map(|id| packets[id].seq)).collect();
+        assert!(queue.bytes() <= before);
+        dropped
+    };
+    assert_eq!(exchange(data(4, 950, 4)), [4]);
+    assert_eq!(exchange(data(5, 100, 5)), [1, 0]);
+    assert_eq!(exchange(data(6, 300, 6)), [6], "the latest of equals");
+    // Data have 200 bytes, and signals drop no signals.
+    assert_eq!(exchange(Packet { size: 201, ..ack(7) }), [7]);
+    assert_eq!(exchange(Packet { size: 101, ..ack(8) }), [5, 2]);
+    assert_eq!(exchange(ack(9)), [9]);
+}
+
 /// The same queue, said plainly: a list that is searched for everything.
 struct Model {
     limit: u64,

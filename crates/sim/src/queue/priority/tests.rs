@@ -66,3 +66,24 @@ fn a_drop_tail_port_refuses_the_new_one_whatever_its_class() {
     let offered = [(3, 0), (3, 1), (3, 2), (1, 3), (0, 4)];
     assert_eq!(through_a_full_port(DropRule::Tail, &offered), (vec![3], vec![4, 0, 1, 2]));
 }
+
+#[test]
+fn for_a_packet_that_the_buffer_refuses_as_many_bytes_of_less_urgent_ones_are_dropped() {
+    let exchanged = |drop, class, size| {
+        let mut packets = PacketSlab::new();
+        let mut queue = port(None, drop);
+        for (class, aux, size) in [(5, 0, 100), (5, 1, 60), (2, 2, 100)] {
+            let id = packets.insert(Packet { class, aux, size, ..Packet::default() });
+            queue.enqueue(id, &mut packets, Time::ZERO);
+        }
+        let id = packets.insert(Packet { class, aux: 9, size, ..Packet::default() });
+        let mut verdict = queue.exchange(id, &mut packets, Time::ZERO);
+        let dropped = std::iter::from_fn(|| verdict.next_dropped(&packets).map(|id| packets[id].aux));
+        (dropped.collect::<Vec<u32>>(), queue.bytes())
+    };
+    assert_eq!(exchanged(DropRule::Lowest, 2, 60), (vec![1], 260));
+    assert_eq!(exchanged(DropRule::Lowest, 2, 160), (vec![0, 1], 260));
+    assert_eq!(exchanged(DropRule::Lowest, 2, 161), (vec![9], 260));
+    assert_eq!(exchanged(DropRule::Lowest, 5, 60), (vec![9], 260));
+    assert_eq!(exchanged(DropRule::Tail, 2, 60), (vec![9], 260));
+}
