@@ -127,6 +127,25 @@ fn a_lost_last_packet_is_sent_again_after_the_timeout() {
     }
 }
 
+#[test]
+fn a_packet_that_is_lost_twice_is_sent_again_after_one_timeout_while_others_arrive() {
+    // Twelve packets that leave from 9 us on are lost, and so are their copies, from 14.4 us on. 838 us carry all.
+    let mut config = lossy("none", star(2), vec![flow(0, 1, 10_000_000, Time::ZERO)], SELECTIVE, 1 << 20);
+    let cuts = [(10_000, 10_100), (15_400, 15_900)];
+    let change = |ns, change| Failure { at: Time::from_ns(ns), change };
+    let events = cuts
+        .into_iter()
+        .flat_map(|(from, to)| [change(from, Change::LinkDown(0)), change(to, Change::LinkUp(0))])
+        .collect();
+    config.failures = Failures { detection: Time::from_ms(100), loss: None, events };
+    let (kept, _) = finished(config);
+    let flow = &kept.flows[0];
+    assert_eq!(flow.timeouts, 1);
+    assert!(flow.packets_retransmitted < 100, "{}", flow.packets_retransmitted);
+    let late = completion_times(&kept)[0].0 - flow.ideal.0;
+    assert!(late < Time::from_us(20).0, "{} ns after a flow without losses", late / 1000);
+}
+
 /// Of ten packets the first ones arrive, and the timeout runs from the last acknowledgement: the short one, if few are outstanding.
 #[test]
 fn irn_waits_for_the_short_timeout_only_while_few_packets_are_outstanding() {

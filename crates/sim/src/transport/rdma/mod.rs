@@ -110,7 +110,7 @@ impl Rdma {
         let pair = &mut self.pairs[slot as usize];
         let settings = cx.settings.of::<RdmaConfig>(pair.transport);
         let now = cx.net.now;
-        let Cut { seq, payload, flags, left } = pair.take_next(settings.mtu);
+        let Cut { seq, payload, flags, left } = pair.take_next(settings.mtu, now);
         if pair.windowed.is_some() {
             pair.tell_sent(seq, payload, settings.mtu, now);
         }
@@ -181,8 +181,9 @@ impl Rdma {
         let before = pair.windowed.is_some().then(|| pair.before(&packet, mtu, now));
         // Only the last packet of a flow can be a short one.
         let payload = if packet.is_last() { pair.payload_of(packet.aux, mtu) } else { mtu };
+        let reached = pair.acknowledged;
         let newly = pair.acknowledge(&packet, settings);
-        if newly > 0 {
+        if newly > 0 && (pair.acknowledged > reached || cx.settings.rules.any_arrival_restarts) {
             pair.progress(now);
             // With less outstanding the timeout may be the shorter one.
             let shortens = settings.recovery.irn().is_some() && pair.rto_armed;
@@ -292,7 +293,7 @@ impl Rdma {
         let expired = now >= pair.rto_deadline(settings)?;
         if expired {
             let outstanding = pair.outstanding();
-            pair.give_up_in_flight();
+            pair.give_up_in_flight(cx.settings.rules.any_arrival_restarts, settings, now);
             let group = pair.group;
             cx.timed_out(group);
             pair.rto_since = now;
@@ -393,6 +394,7 @@ impl Transport for Rdma {
         let window_bytes =
             settings.derived.window_bytes.unwrap_or(line_rate.bytes_in(settings.derived.base_rtt).0);
         let context = FlowContext {
+            flow,
             line_rate,
             base_rtt: settings.derived.base_rtt,
             round_trip: settings.derived.round_trip,

@@ -177,13 +177,13 @@ impl QueuePair {
 
     /// The next packet to send: lost ones first.
     #[inline]
-    pub fn take_next(&mut self, mtu: u32) -> Cut {
+    pub fn take_next(&mut self, mtu: u32, now: Time) -> Cut {
         let mtu = u64::from(mtu);
         if self.stream.is_some() {
-            return self.take_from_stream(mtu);
+            return self.take_from_stream(mtu, now);
         }
         self.packets_sent += 1;
-        if let Some(seq) = self.scoreboard.as_mut().and_then(|board| board.take_lost()) {
+        if let Some(seq) = self.scoreboard.as_mut().and_then(|board| board.take_lost(now)) {
             self.packets_retransmitted += 1;
             return Cut::of_flow(seq, self.size, self.acknowledged, mtu);
         }
@@ -199,8 +199,8 @@ impl QueuePair {
 
     /// The same, of a pair that stays open.
     #[inline(never)]
-    fn take_from_stream(&mut self, mtu: u64) -> Cut {
-        let lost = self.scoreboard.as_mut().and_then(|board| board.take_lost());
+    fn take_from_stream(&mut self, mtu: u64, now: Time) -> Cut {
+        let lost = self.scoreboard.as_mut().and_then(|board| board.take_lost(now));
         let from = lost.unwrap_or(self.next);
         let stream = self.stream.get_or_insert_default();
         let cut = stream.cut(from, self.acknowledged, self.sent_up_to, lost.is_some(), mtu);
@@ -220,7 +220,7 @@ impl QueuePair {
             None => newly,
             Some(board) => {
                 let arrived = u64::from(packet.aux) * u64::from(settings.mtu);
-                newly + board.acknowledge(self.acknowledged, arrived, self.next)
+                newly + board.acknowledge(self.acknowledged, arrived, self.next, packet.sent)
             }
         }
     }
@@ -232,8 +232,9 @@ impl QueuePair {
         }
     }
 
-    /// The timeout expired: everything in flight counts as lost.
-    pub fn give_up_in_flight(&mut self) {
+    /// The timeout expired: what is in flight counts as lost, or, unless `all` of it is to, what was overtaken again.
+    pub fn give_up_in_flight(&mut self, all: bool, settings: &RdmaConfig, now: Time) {
+        let patience = Time(settings.timeout(self.outstanding()).unwrap_or(Time::ZERO).0 / 2);
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.timeouts += 1;
         if let Some(stream) = &mut self.stream {
@@ -241,11 +242,15 @@ impl QueuePair {
         }
         match &mut self.scoreboard {
             None => self.next = self.acknowledged,
-            Some(board) => board.lose_all(self.acknowledged, self.next),
+            // A law of windows begins again with a window of one packet, for which nothing may be in flight.
+            Some(board) if all || self.windowed.is_some() => board.lose_all(self.acknowledged, self.next),
+            Some(board) => {
+                board.lose_overtaken(self.acknowledged, self.next, now.saturating_sub(patience));
+            }
         }
     }
 
-    /// The receiver has got further: the timeout begins anew.
+    /// The cumulative acknowledgement has advanced: the timeout restarts.
     pub fn progress(&mut self, now: Time) {
         self.backoff = 0;
         self.rto_since = now;

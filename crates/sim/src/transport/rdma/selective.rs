@@ -1,11 +1,12 @@
 //! Selective repeat (IRN): bit maps of what arrived beyond the first gap, at both ends.
 //!
 //! Packets are numbered by their first byte divided by the MTU. The sender counts a packet as lost when one sent
-//! `reordering` numbers later has arrived and it has not, once per transmission; what is lost again waits for the
-//! timeout.
+//! `reordering` numbers later has arrived and it has not, once; what is lost again waits for the timeout, which runs
+//! from the last advance of the cumulative acknowledgement.
 //!
 //! Source: Mittal et al., "Revisiting Network Support for RDMA", SIGCOMM 2018, §3.1 (loss recovery).
 
+use crate::units::Time;
 use std::collections::VecDeque;
 
 /// Which packets from `first` on have a bit set; bit 0 of word 0 is `first`.
@@ -92,8 +93,10 @@ pub struct Scoreboard {
     mtu: u64,
     reordering: u64,
     arrived: BitWindow,
-    /// Sent again already; not counted as lost a second time before the timeout.
-    repeated: BitWindow,
+    /// Sent again, when, and not known to have arrived; not counted as lost a second time before the timeout.
+    repeated: VecDeque<(u64, Time)>,
+    /// When the newest packet was sent that arrived beyond a gap.
+    newest: Time,
     lost: VecDeque<u64>,
     /// Packets that have arrived beyond the cumulative acknowledgement.
     beyond: u64,
@@ -107,7 +110,8 @@ impl Scoreboard {
             mtu: u64::from(mtu),
             reordering: u64::from(reordering.max(1)),
             arrived: BitWindow::default(),
-            repeated: BitWindow::default(),
+            repeated: VecDeque::new(),
+            newest: Time::ZERO,
             lost: VecDeque::new(),
             beyond: 0,
             searched: 0,
@@ -139,21 +143,22 @@ impl Scoreboard {
     }
 
     /// First byte of a lost packet to send again.
-    pub fn take_lost(&mut self) -> Option<u64> {
+    pub fn take_lost(&mut self, now: Time) -> Option<u64> {
         let number = self.lost.pop_front()?;
-        self.repeated.set(number);
+        self.repeated.push_back((number, now));
         Some(number * self.mtu)
     }
 
-    /// Everything below `acknowledged` has arrived, and the packet at byte `arrived`; bytes newly known to have arrived
-    /// out of order.
-    pub fn acknowledge(&mut self, acknowledged: u64, arrived: u64, next: u64) -> u64 {
+    /// Everything below `acknowledged` has arrived, and the packet at byte `arrived` that was sent at `sent`; bytes newly
+    /// known to have arrived out of order.
+    pub fn acknowledge(&mut self, acknowledged: u64, arrived: u64, next: u64, sent: Time) -> u64 {
         let first = acknowledged.div_ceil(self.mtu);
         let number = arrived / self.mtu;
         let mut newly = 0;
         if number >= first && arrived < next && self.arrived.set(number) {
             self.beyond += 1;
             newly = self.mtu;
+            self.newest = self.newest.max(sent);
             self.search(first, number);
         }
         self.settle(first);
@@ -164,7 +169,7 @@ impl Scoreboard {
     fn search(&mut self, first: u64, number: u64) {
         let until = (number + 1).saturating_sub(self.reordering);
         for candidate in self.searched.max(first)..until {
-            if !self.arrived.get(candidate) && !self.repeated.get(candidate) {
+            if !self.arrived.get(candidate) {
                 self.lost.push_back(candidate);
             }
         }
@@ -184,16 +189,32 @@ impl Scoreboard {
             }
         }
         self.arrived.advance(first);
-        self.repeated.advance(first);
+        while self.repeated.front().is_some_and(|&(number, _)| number < first || self.arrived.get(number)) {
+            self.repeated.pop_front();
+        }
         self.lost.retain(|&number| number >= first && !self.arrived.get(number));
     }
 
     /// The timeout expired: every packet in flight is lost.
     pub fn lose_all(&mut self, acknowledged: u64, next: u64) {
         let (first, end) = (acknowledged.div_ceil(self.mtu), next.div_ceil(self.mtu));
-        self.repeated = BitWindow { first: first - first % 64, words: VecDeque::new() };
+        self.repeated.clear();
         self.lost = (first..end).filter(|&number| !self.arrived.get(number)).collect();
         self.searched = self.searched.max(end);
+    }
+
+    /// The timeout expired. While packets that were sent from `since` on arrive, those sent again before them are lost
+    /// and the others are still in flight; otherwise every packet in flight is lost.
+    pub fn lose_overtaken(&mut self, acknowledged: u64, next: u64, since: Time) {
+        if self.newest < since {
+            return self.lose_all(acknowledged, next);
+        }
+        let first = acknowledged.div_ceil(self.mtu);
+        let (arrived, newest) = (&self.arrived, self.newest);
+        self.repeated.retain(|&(number, _)| number >= first && !arrived.get(number));
+        self.lost.extend(self.repeated.iter().filter(|(_, sent)| *sent < newest).map(|(number, _)| number));
+        self.lost.make_contiguous().sort_unstable();
+        self.repeated.retain(|(_, sent)| *sent >= newest);
     }
 }
 
