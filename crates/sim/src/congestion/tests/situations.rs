@@ -11,6 +11,7 @@ pub const LINE: u64 = 100_000_000_000;
 pub fn flow() -> FlowContext {
     let line_rate = Rate(LINE);
     FlowContext {
+        flow: 0,
         line_rate,
         base_rtt: Time::from_ns(12_240),
         round_trip: Time::from_ns(12_240),
