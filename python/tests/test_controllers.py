@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import json
 import os
+import random
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ import weftline
 from weftline import _native
 from weftline.cli.main import main
 from weftline.code_digest import Reader
-from weftline.controllers import Law, from_file, of
+from weftline.controllers import Law, of
 from weftline.errors import InputError
 
 needs_engine = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
@@ -92,6 +93,7 @@ def test_code_counts_and_comments_and_layout_do_not():
         "def law(x, step={}):\n    return x + step",
         "def make(step):\n    def law(x):\n        return x + step\n    return law\nlaw = make({})",
         "class law:\n    step = {}",
+        "def law():\n    return law.step\nlaw.step = {}",
         "class base:\n    def step(self):\n        return {}\nclass law(base):\n    pass",
         "def step():\n    return {}\ndef law():\n    return [step() for _ in range(2)]",
         "import functools\ndef add(a, b):\n    return a + b\nlaw = functools.partial(add, {})",
@@ -148,7 +150,7 @@ def test_the_digest_is_the_same_in_every_process(folder):
         ).stdout
         for seed in (1, 2)
     }
-    assert found == {Reader().digest(from_file("laws.py:Halve", folder, "halve")) + "\n"}
+    assert found == {Law.of_file("halve", "laws.py:Halve", folder).digest + "\n"}
 
 
 def test_what_has_no_content_that_can_be_stated_is_refused_by_name():
@@ -161,6 +163,15 @@ def test_what_has_no_content_that_can_be_stated_is_refused_by_name():
 
     with pytest.raises(InputError, match=r'controller "locked" depends on .* lock'):
         _ = Law("locked", Locked).digest
+
+
+def test_what_has_no_digest_is_named_with_the_code_that_reads_it(tmp_path):
+    text = "import re\nA = re.compile('a')\nLOG = open(__file__)\ndef law():\n    return A, {}\n"
+    (tmp_path / "law.py").write_text(text.format("LOG"))
+    with pytest.raises(InputError, match=r"LOG, which law reads \(law.py:4\): .*cannot pickle"):
+        _ = Law.of_file("x", "law.py:law", tmp_path).digest
+    (tmp_path / "law.py").write_text(text.format("1"))
+    assert Law.of_file("x", "law.py:law", tmp_path).digest
 
 
 def test_what_refers_to_itself_has_a_digest():
@@ -185,6 +196,7 @@ def test_what_refers_to_itself_has_a_digest():
         ("broken.py:Halve", "broken.py:2: "),
         ("raises.py:Halve", "raises.py:2: ZeroDivisionError: division by zero"),
         ("raises.py:", 'expected "FILE.py:CLASS"'),
+        ("ends.py:Halve", "ends.py:2: it ends the program (SystemExit: 5)"),
         ("plain.py:Plain", "has no method on_ack"),
         (7, "expected a class with on_ack"),
     ],
@@ -192,6 +204,7 @@ def test_what_refers_to_itself_has_a_digest():
 def test_a_controller_that_cannot_be_had_is_named_with_its_place(folder, given, message):
     (folder / "broken.py").write_text("x = 1\ndef f(:\n")
     (folder / "raises.py").write_text("x = 1\ny = 1 / 0\n")
+    (folder / "ends.py").write_text("import sys\nsys.exit(5)\n")
     (folder / "plain.py").write_text("class Plain:\n    pass\n")
     with pytest.raises(InputError) as refused:
         of({"halve": given}, folder)
@@ -237,6 +250,126 @@ def test_a_sweep_from_python_takes_classes_and_gives_the_results_of_run(folder, 
     assert found.runs[0].summary["fingerprint"] == alone.summary["fingerprint"]
     about = json.loads((folder / "store" / "sweep.json").read_text())
     assert about["controllers"]["halve"]["sha256"] == Law("halve", Halve).digest
+
+
+STATEFUL = """
+import weftline
+import counts
+
+class Counting(weftline.Controller):
+    flows = 0
+
+    def __init__(self, flow):
+        super().__init__(flow)
+        Counting.flows += 1
+
+    def on_ack(self, ack):
+        from package import later
+        counts.ACKS += 1
+        later.SEEN.append(len(later.SEEN))
+        self.rate_bps = self.flow.line_rate_bps / (Counting.flows + counts.ACKS % 3 + len(later.SEEN) % 2)
+"""
+
+
+@needs_engine
+def test_a_point_gives_the_same_bits_whatever_ran_before_it_in_the_process(folder):
+    (folder / "package").mkdir()
+    files = {"laws.py": STATEFUL, "counts.py": "ACKS = 0\n", "package/__init__.py": ""}
+    for name, text in (files | {"package/later.py": "SEEN = []\n"}).items():
+        (folder / name).write_text(text)
+    kind = {"transport.controller.kind": ["python:x"]}
+    found = [
+        weftline.sweep(
+            folder / "fabric.toml",
+            kind,
+            controllers={"x": f"{folder}/laws.py:Counting"},
+            seeds=seeds,
+            out=folder / f"store-{len(seeds)}",
+            jobs=1,
+        )
+        for seeds in ([1, 2, 3], [3])
+    ]
+    last, alone = (one.runs[-1] for one in found)
+    assert last.out.name == alone.out.name
+    assert last.summary["fingerprint"] == alone.summary["fingerprint"]
+    assert not any("controller" in text for one in found for text in one.warnings)
+    assert "counts" not in sys.modules and "package.later" not in sys.modules
+
+
+TABLE: dict = {}
+
+
+@needs_engine
+def test_a_run_warns_of_what_its_controller_used_that_does_not_identify_it(folder, monkeypatch):
+    class Dependent(weftline.Controller):
+        seen = 0
+
+        def on_ack(self, ack):
+            type(self).seen += 1
+            TABLE[1] = self.seen
+            self.rate_bps *= random.uniform(0.9, 1) * float(os.environ.get("STEP", "1"))
+            (folder / "steps.py").read_text()
+            (folder / "fabric.toml").read_text()
+            (folder / "log.txt").write_text("seen")
+
+    def run(law):
+        chosen = {"transport.controller.kind": "python:x"}
+        return weftline.run(folder / "fabric.toml", set=chosen, controllers={"x": law}, out=folder / "run")
+
+    monkeypatch.setenv("STEP", "0.99")
+    found = run(Dependent)
+    changed, drawn, files, variables = found.summary["warnings"][-4:]
+    assert found.verify()
+    assert "changed TABLE and Dependent.seen" in changed or "changed Dependent.seen and TABLE" in changed
+    assert drawn.startswith("the global generator of random was used")
+    assert f"read the file {folder / 'fabric.toml'} during" in files
+    assert "read the environment variable STEP during" in variables
+
+
+@needs_engine
+def test_an_edited_law_has_a_default_folder_of_its_own_and_why_names_the_edit(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    chosen = {"transport.controller.kind": "python:halve"}
+    first = weftline.run("fabric.toml", set=chosen, controllers={"halve": "laws.py:Halve"})
+    (folder / "steps.py").write_text(STEPS.replace("50e6", "10e6"))
+    second = weftline.run("fabric.toml", set=chosen, controllers={"halve": "laws.py:Halve"})
+    assert first.out != second.out and first.verify()
+    assert first.summary["fingerprint"] != second.summary["fingerprint"], "the module that it imports is read"
+    assert main(["why", str(first.out), "--controller", "halve=laws.py:Halve"]) == 2
+    assert 'the code of controller "halve" differs from that of the run' in capsys.readouterr().err
+
+
+def test_code_that_was_imported_before_its_file_changed_is_refused(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "stale_steps.py").write_text("STEP = 1\ndef step():\n    return STEP\n")
+    module = importlib.import_module("stale_steps")
+
+    class Stepping(Halve):
+        def on_ack(self, ack):
+            self.rate_bps += module.step()
+
+    first = Law("x", Stepping).digest
+    (tmp_path / "stale_steps.py").write_text("# A comment.\nSTEP = 1\ndef step():\n    return STEP\n")
+    assert Law("x", Stepping).known_digest
+    (tmp_path / "stale_steps.py").write_text("STEP = 20\ndef step():\n    return STEP\n")
+    with pytest.raises(
+        InputError, match=r"stale_steps.py has changed since it was imported, .*importlib.reload"
+    ):
+        _ = Law("x", Stepping).digest
+    importlib.reload(module)
+    assert Law("x", Stepping).digest != first
+
+
+def test_a_file_that_is_not_the_same_each_time_is_refused_with_the_attribute(tmp_path):
+    text = (
+        "import random\nclass Law:\n    rng = random.Random({})\n    def on_ack(self, ack):\n        pass\n"
+    )
+    (tmp_path / "law.py").write_text(text.format(7))
+    law = Law.of_file("x", "law.py:Law", tmp_path)
+    assert law.of_next_run().make is not law.make
+    (tmp_path / "law.py").write_text(text.format(""))
+    with pytest.raises(InputError, match=r"executing .*law.py again gave another content of Law.rng"):
+        Law.of_file("x", "law.py:Law", tmp_path).of_next_run()
 
 
 @needs_engine

@@ -10,14 +10,18 @@ its bytecode is what is looked at. A module that code loads by a name which it c
 from __future__ import annotations
 
 import ast
+import copyreg
 import dis
 import functools
 import hashlib
 import importlib.util
+import marshal
+import os
+import random
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
@@ -46,11 +50,27 @@ _OF_EVERY_CLASS = frozenset(
 
 
 class UnreadableError(ValueError):
-    """Something whose content has no digest, such as an open file or a lock."""
+    """Something whose content has no digest, such as an open file or a lock.
+
+    Attributes
+    ----------
+    place : str
+        The name by which code reads it, and the place of that code.
+    """
+
+    place = ""
+
+    def __str__(self) -> str:
+        return self.place + super().__str__()
 
 
 class Reader:
     """Describes objects by their content.
+
+    Parameters
+    ----------
+    texts : dict of path to bytes, optional
+        What files of modules hold, in place of what is on the disk.
 
     Attributes
     ----------
@@ -58,8 +78,9 @@ class Reader:
         Those of the user that were met.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Mapping[str, bytes] | None = None) -> None:
         self.modules: dict[str, ModuleType] = {}
+        self._texts = texts or {}
         self._met: dict[int, int] = {}
         self._described: set[str] = set()
         """Modules of the user whose text counts already."""
@@ -117,7 +138,7 @@ class Reader:
 
     def _fresh(self, part: object) -> str:
         """Describe a part of a set as if nothing had been met: the parts come in no order."""
-        reader = Reader()
+        reader = Reader(self._texts)
         text = reader._content(part)
         self.modules.update(reader.modules)
         return text
@@ -128,15 +149,30 @@ class Reader:
     def _pairs(self, pairs: Mapping[str, Any]) -> str:
         return ",".join(f"{self._content(key)}:{self._content(value)}" for key, value in pairs.items())
 
+    def _named(self, values: Mapping[str, Any], place: str) -> str:
+        """Describe values by name; `place` is where an error states that one is, with ``{}`` for its name."""
+        found = []
+        for name, value in values.items():
+            try:
+                found.append(f"{self._content(name)}:{self._content(value)}")
+            except UnreadableError as error:
+                error.place = error.place or place.format(name)
+                raise
+        return ",".join(found)
+
     def _function(self, function: FunctionType) -> str:
         self._note(function.__module__)
         cells = function.__closure__ or ()
         held = [cell.cell_contents if _is_filled(cell) else None for cell in cells]
         around = function.__globals__
         read = {name: around[name] for name in _globals_of(function.__code__) if name in around}
-        parts = (function.__defaults__, function.__kwdefaults__, held, read)
-        imported = self._imported(_imports_of(function.__code__), around)
-        return f"{self._code(function.__code__)},{self._all(parts)}{imported}"
+        parts = self._all((function.__defaults__, function.__kwdefaults__, held))
+        code = function.__code__
+        reader = f"which {function.__qualname__} reads ({Path(code.co_filename).name}:{code.co_firstlineno})"
+        globals_read = self._named(read, "{}, " + reader + ": ")
+        imported = self._imported(_imports_of(code), around)
+        attributes = self._pairs(vars(function)) if vars(function) else ""
+        return f"{self._code(code)},{parts},{globals_read}{attributes}{imported}"
 
     def _code(self, code: CodeType) -> str:
         shape = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
@@ -146,12 +182,14 @@ class Reader:
     def _class(self, cls: type) -> str:
         self._note(cls.__module__)
         own = {name: value for name, value in sorted(vars(cls).items()) if name not in _OF_EVERY_CLASS}
-        return f"{cls.__name__},{self._all((type(cls), *cls.__bases__))},{self._pairs(own)}"
+        attributes = self._named(own, cls.__name__ + ".{}: ")
+        return f"{cls.__name__},{self._all((type(cls), *cls.__bases__))},{attributes}"
 
     def _instance(self, thing: object) -> str:
         """Describe an object as pickle would take it apart."""
         try:
-            found = thing.__reduce_ex__(4)
+            reduce = copyreg.dispatch_table.get(type(thing))
+            found = reduce(thing) if reduce else thing.__reduce_ex__(4)
         except Exception as error:
             raise UnreadableError(f"{thing!r}, of type {type(thing).__name__}: {error}") from None
         if isinstance(found, str):
@@ -181,7 +219,7 @@ class Reader:
         if not file:
             return ""
         try:
-            data = Path(file).read_bytes()
+            data = self._texts[file] if file in self._texts else Path(file).read_bytes()
         except OSError as error:
             raise UnreadableError(f"module {around.get('__name__')}: {error}") from None
         digest = hashlib.sha256(data).hexdigest()
@@ -217,6 +255,115 @@ class Reader:
     def _note(self, name: str | None) -> None:
         if name in sys.modules and name != "__main__":
             self.modules[name] = sys.modules[name]
+
+
+_LOADED: dict[str, tuple[ModuleSpec, str]] = {}
+"""What the files of the user's modules held when they were loaded, as far as it is known, by name."""
+
+
+def changed_file(module: ModuleType) -> str | None:
+    """Return the file of a module if it has other code than when the module was loaded; None if it has not.
+
+    What it had then is known from the compiled file that Python kept, else from the first call.
+    """
+    spec, file = module.__spec__, getattr(module, "__file__", None)
+    if spec is None or not file or not file.endswith(".py") or module.__name__ == "__main__":
+        return None
+    try:
+        now = _text_digest(compile(Path(file).read_bytes(), file, "exec", dont_inherit=True))
+    except OSError:
+        return None
+    except (SyntaxError, ValueError):
+        return file
+    known = _LOADED.get(module.__name__)
+    if known is None or known[0] is not spec:  # loaded for the first time, or again
+        known = _LOADED[module.__name__] = (spec, _compiled_digest(spec) or now)
+    return None if known[1] == now else file
+
+
+def _compiled_digest(spec: ModuleSpec) -> str | None:
+    """Return the digest of the code that Python kept of a module; it writes that when it loads a text."""
+    kept = spec.cached if type(spec.loader) is SourceFileLoader and not sys.dont_write_bytecode else None
+    if not kept or not os.access(os.path.dirname(kept), os.W_OK):
+        return None
+    try:
+        return _text_digest(marshal.loads(Path(kept).read_bytes()[16:]))
+    except (OSError, EOFError, ValueError, TypeError):
+        return None
+
+
+def _text_digest(code: CodeType) -> str:
+    return hashlib.sha256(Reader()._content(code).encode()).hexdigest()
+
+
+def state(thing: object) -> dict[str, str]:
+    """Return digests of what a class or function keeps outside of its objects, by names for people.
+
+    ``Aimd.alive`` is an attribute of a class, ``TABLE`` a global, ``steps.TABLE`` one of a module. Of two
+    answers those are different that code has changed meanwhile.
+    """
+    found: dict[str, str] = {}
+    met: set[int] = set()
+    left: list[tuple[str, Any]] = [("", thing)]
+    while left:
+        name, value = left.pop()
+        if id(value) in met and (not name or isinstance(value, type | FunctionType | ModuleType)):
+            continue
+        met.add(id(value))
+        if isinstance(value, type | FunctionType | BuiltinFunctionType) and _is_known(value):
+            continue
+        if isinstance(value, staticmethod | classmethod | MethodType):
+            left.append(("", value.__func__))
+        elif isinstance(value, property):
+            left += [("", part) for part in (value.fget, value.fset, value.fdel) if part]
+        elif isinstance(value, functools.partial):
+            left += [("", value.func), *((f"argument of {_name(value.func)}", part) for part in value.args)]
+            left += [(f"{_name(value.func)}({key}=)", part) for key, part in value.keywords.items()]
+        elif isinstance(value, type):
+            left += [("", base) for base in value.__bases__]
+            own = {key: part for key, part in vars(value).items() if key not in _OF_EVERY_CLASS}
+            left += [(f"{value.__name__}.{key}", part) for key, part in own.items()]
+        elif isinstance(value, FunctionType):
+            left += _kept_by(value)
+        elif isinstance(value, ModuleType):
+            if not _is_library(value.__name__):
+                shown = [(key, part) for key, part in vars(value).items() if not key.startswith("__")]
+                left += [(f"{value.__name__}.{key}", part) for key, part in shown if _is_state(part)]
+        else:
+            found[name or type(value).__name__] = _digest_or_type(value)
+    return found
+
+
+def _kept_by(function: FunctionType) -> list[tuple[str, Any]]:
+    code, around = function.__code__, function.__globals__
+    read = {name: around[name] for name in _globals_of(code) if name in around}
+    cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+    read |= {name: cell.cell_contents for name, cell in cells if _is_filled(cell)}
+    read |= {f"{function.__name__}.{name}": value for name, value in vars(function).items()}
+    read |= {f"{function.__name__}({name}=)": part for name, part in (function.__kwdefaults__ or {}).items()}
+    defaults = function.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount][code.co_argcount - len(defaults) :]
+    read |= {f"{function.__name__}({name}=)": part for name, part in zip(names, defaults, strict=True)}
+    return list(read.items())
+
+
+def _is_state(value: object) -> bool:
+    """Return whether a module may keep in this what changes; objects of libraries do not count."""
+    kind = type(value)
+    if isinstance(value, type):
+        return not _is_known(value)
+    return kind in (*_PLAIN, list, dict, set, tuple, random.Random) or not _is_library(kind.__module__)
+
+
+def _digest_or_type(value: object) -> str:
+    try:
+        return Reader().digest(value)
+    except (UnreadableError, RecursionError):
+        return f"{type(value).__name__} without a digest"
+
+
+def _name(thing: object) -> str:
+    return str(getattr(thing, "__name__", type(thing).__name__))
 
 
 def _is_known(thing: Any) -> bool:
@@ -288,6 +435,26 @@ def _names(imports: Iterable[Import], around: Mapping[str, Any]) -> list[str]:
             parts = name.split(".")
             found += [".".join(parts[: end + 1]) for end in range(len(parts))]
     return list(dict.fromkeys(found))
+
+
+def imported(text: bytes, around: Mapping[str, Any], first: str) -> Iterable[tuple[str, ModuleSpec]]:
+    """Yield the modules of the user that the text of a module imports, and where they are.
+
+    `around` has its ``__file__`` and ``__package__``; `first` is the file that was executed first, whose
+    folder is searched before Python's path.
+    """
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
+    for name in _names(_imports_in(tree), around):
+        spec = None if name.partition(".")[0] == "weftline" else _spec(name, first)
+        if spec is None:
+            continue
+        folders = spec.submodule_search_locations or ()
+        places = [spec.origin] if spec.origin else [f"{folder}/__init__.py" for folder in folders]
+        if places and not any(_is_of_library(name, place) for place in places):
+            yield name, spec
 
 
 def _spec(name: str, file: str | None) -> ModuleSpec | None:

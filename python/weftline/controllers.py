@@ -5,20 +5,22 @@ Which code a controller has is part of what a run is, so the store of a sweep co
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import os
 import re
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weftline import scenarios
 from weftline.controller import Controller
 from weftline.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from weftline.fresh_modules import Execution, File
 
 _NAME = r"[A-Za-z0-9_.+-]+"
 _NAMED_IN_TEXT = re.compile(rf"""["']python:({_NAME})["']""")
@@ -33,21 +35,78 @@ class Law:
     """A subclass of `Controller`, or anything that returns such an object for a flow."""
     origin: str = ""
     """``FILE.py:CLASS``, where it came from a file."""
+    is_of_one_run: bool = False
+    """Whether no other run has this object and the state of its module."""
+    _file: File | None = None
+    _execution: Execution | None = None
 
-    @cached_property
-    def _content(self) -> tuple[str, Mapping[str, ModuleType]]:
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._file is None:
+            return Law, (self.name, self.make, self.origin, self.is_of_one_run)
+        return Law._executed, (self.name, self.origin, self._file)
+
+    @classmethod
+    def of_file(cls, name: str, origin: str, base_dir: Path) -> Law:
+        """Return the controller of ``"FILE.py:CLASS"``; the file is executed."""
+        file, colon, wanted = origin.rpartition(":")
+        if not colon or not file.endswith(".py") or not wanted.isidentifier():
+            raise InputError(f'controllers: {name}: expected "FILE.py:CLASS", found "{origin}"')
+        return cls._executed(name, origin, _read(base_dir / file, name))
+
+    @classmethod
+    def _executed(cls, name: str, origin: str, file: File, is_of_one_run: bool = False) -> Law:
+        execution = _execute(file, name)
+        make = _class_of(execution.module, origin.rpartition(":")[2], file.path, name)
+        return cls(name, make, origin, is_of_one_run, file, execution)
+
+    def of_next_run(self) -> Law:
+        """Return the controller for one run: its file is executed again. A given object stays itself.
+
+        Raises
+        ------
+        InputError
+            If the file, executed again, has another content.
+        """
         from weftline import code_digest
 
-        reader = code_digest.Reader()
-        try:
-            return reader.digest(self.make), reader.modules
-        except code_digest.UnreadableError as error:
+        if self._file is None:
+            return self
+        found = Law._executed(self.name, self.origin, self._file, True)
+        if self.known_digest != found.known_digest:
+            then, now = code_digest.state(self.make), code_digest.state(found.make)
+            differ = [name for name in then | now if then.get(name) != now.get(name)]
             raise InputError(
-                f'controller "{self.name}" depends on something whose content has no digest, so its '
-                f"runs cannot be kept: {error}"
-            ) from None
+                f'controller "{self.name}": executing {self._file.path} again gave another content of '
+                f"{', '.join(differ) or 'its code'}, so nothing identifies its runs; expected a file that "
+                "gives the same content each time, such as random.Random(seed) with a seed"
+            )
+        return found
+
+    def own_modules(self) -> contextlib.AbstractContextManager[None]:
+        """Let `sys.modules` have the user's modules that its file imported meanwhile."""
+        return self._execution.current() if self._execution else contextlib.nullcontext()
+
+    @cached_property
+    def _content(self) -> tuple[str, Mapping[str, ModuleType]] | Exception:
+        from weftline import code_digest
+
+        reader = code_digest.Reader(self._file.texts if self._file else None)
+        try:
+            with self.own_modules():
+                found = reader.digest(self.make), reader.modules
+        except code_digest.UnreadableError as error:
+            return error
         except RecursionError:
             raise InputError(f'controller "{self.name}": what it depends on is nested too deeply') from None
+        for module in () if self._file else reader.modules.values():
+            if changed := code_digest.changed_file(module):
+                raise InputError(
+                    f'controller "{self.name}": {changed} has changed since it was imported, and this '
+                    "process has the code from before: start Python again, or "
+                    f"importlib.reload({module.__name__}) and import its names again; a controller that is "
+                    'given as "FILE.py:CLASS" is always read again'
+                )
+        return found
 
     @property
     def digest(self) -> str:
@@ -56,14 +115,28 @@ class Law:
         Raises
         ------
         InputError
-            If it depends on something whose content has no digest.
+            If it depends on something whose content has no digest, or that has changed since it was loaded.
         """
-        return self._content[0]
+        return self._readable[0]
+
+    @property
+    def known_digest(self) -> str | None:
+        """The digest of its code, None if it depends on something whose content has no digest."""
+        return None if isinstance(self._content, Exception) else self._content[0]
 
     @property
     def modules(self) -> Mapping[str, ModuleType]:
         """The user's modules that its code is in."""
-        return self._content[1]
+        return self._readable[1]
+
+    @property
+    def _readable(self) -> tuple[str, Mapping[str, ModuleType]]:
+        if isinstance(self._content, Exception):
+            raise InputError(
+                f'controller "{self.name}" depends on something whose content has no digest, so its '
+                f"runs cannot be kept: {self._content}"
+            )
+        return self._content
 
 
 Laws = Mapping[str, Law]
@@ -88,7 +161,7 @@ def of(given: Mapping[str, Any] | None, base_dir: str | os.PathLike[str] = ".") 
                 f"controllers: {name!r}: expected a name of letters, digits, '-', '_', '+' and '.'"
             )
         if isinstance(what, str):
-            found[name] = Law(name, from_file(what, Path(base_dir), name), what)
+            found[name] = Law.of_file(name, what, Path(base_dir))
         elif callable(what):
             found[name] = Law(name, what)
         else:
@@ -124,13 +197,7 @@ def named_in(resolved: object, laws: Laws) -> list[Law]:
     return [laws[name] for name in sorted(laws) if name in kinds]
 
 
-def from_file(what: str, base_dir: Path, name: str) -> type:
-    """Return the class of ``"FILE.py:CLASS"``; the file is executed, as Python would by its name."""
-    file, colon, wanted = what.rpartition(":")
-    if not colon or not file.endswith(".py") or not wanted.isidentifier():
-        raise InputError(f'controllers: {name}: expected "FILE.py:CLASS", found "{what}"')
-    path = base_dir / file
-    module = _loaded(path, name)
+def _class_of(module: ModuleType, wanted: str, path: Path, name: str) -> Any:
     found = getattr(module, wanted, None)
     if found is None or not callable(found):
         known = [
@@ -145,35 +212,28 @@ def from_file(what: str, base_dir: Path, name: str) -> type:
     return found
 
 
-def _loaded(path: Path, name: str) -> ModuleType:
-    """Return the module of a file, executed once for what is in it now."""
-    import ast
-    import importlib.util
-    import traceback
+def _read(path: Path, name: str) -> File:
+    from weftline.fresh_modules import File
 
     try:
-        data = path.read_bytes()
-        ast.parse(data, str(path))
+        return File(path)
+    except SyntaxError as error:
+        raise InputError(f"controllers: {name}: {path}:{error.lineno}: {error.msg}") from None
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"controllers: {name}: {path}: cannot be read: {why}") from None
-    except SyntaxError as error:
-        raise InputError(f"controllers: {name}: {path}:{error.lineno}: {error.msg}") from None
-    digest = hashlib.sha256(str(path.resolve()).encode() + b"\n" + data).hexdigest()[:16]
-    known = f"{path.stem}_{digest}"
-    if known in sys.modules:
-        return sys.modules[known]
-    spec = importlib.util.spec_from_file_location(known, path)
-    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type]
-    sys.modules[known] = module
-    sys.path.insert(0, str(path.resolve().parent))
+
+
+def _execute(file: File, name: str) -> Execution:
+    import traceback
+
     try:
-        exec(compile(data, str(path), "exec", dont_inherit=True), vars(module))
-    except Exception as error:
-        del sys.modules[known]
-        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+        return file.execute()
+    except (Exception, SystemExit) as error:
+        text = str(file.path)
+        lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == text]
         at = f":{lines[-1]}" if lines else ""
-        raise InputError(f"controllers: {name}: {path}{at}: {type(error).__name__}: {error}") from None
-    finally:
-        sys.path.remove(str(path.resolve().parent))
-    return module
+        what = f"{type(error).__name__}: {error}"
+        if isinstance(error, SystemExit):
+            what = f"it ends the program (SystemExit: {error}) when it is loaded"
+        raise InputError(f"controllers: {name}: {text}{at}: {what}") from None

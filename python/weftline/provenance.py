@@ -12,10 +12,8 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from weftline import _native, own_schemes, scenarios
-from weftline.errors import InputError
 
 
 def of(resolved: str, source: scenarios.Source, changes: Sequence[tuple[str, str]] = ()) -> str:
@@ -33,7 +31,7 @@ def of(resolved: str, source: scenarios.Source, changes: Sequence[tuple[str, str
     found = {
         "build": build(),
         "files": {key: _digest_of_files(source.base_dir, name) for key, name in files.items()},
-        "controllers": {law.name: _digest_of_law(law) for law in laws},
+        "controllers": {law.name: law.known_digest for law in laws},
         "given": scenarios.given(source, changes),
     }
     schemes = own_schemes.taking_part(resolved)
@@ -63,11 +61,4 @@ def _digest_of_files(base_dir: str, name: str) -> str | None:
     try:
         return scenarios.digest_of(base_dir, name)
     except OSError:
-        return None
-
-
-def _digest_of_law(law: Any) -> str | None:
-    try:
-        return law.digest
-    except InputError:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import operator
@@ -13,11 +14,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, own_schemes, provenance, quantities, scenarios
 from weftline.errors import DamagedError, InputError, path_text, warn
 from weftline.runs import Run
+
+if TYPE_CHECKING:
+    from weftline.controllers import Law
 
 
 class Scenario:
@@ -76,9 +80,10 @@ class Scenario:
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._take(*state)
 
-    def _load(self) -> _native.Scenario:
+    def _load(self, controllers: Mapping[str, Law] | None = None) -> _native.Scenario:
+        """Read it, with its controllers or others of the same names."""
         source, (changes, seed) = self.source, self._asked
-        laws = {name: law.make for name, law in source.controllers.items()} or None
+        laws = {name: law.make for name, law in (controllers or source.controllers).items()} or None
         found = _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
         # A stored scenario can be run from any folder; the engine leaves some names as they were given.
         if moved := scenarios.absolute_names(found.resolved, source.base_dir):
@@ -179,25 +184,35 @@ class Scenario:
 
         `claim` is the right to write there, of a `Place`; the run takes it over, or makes its own.
         """
-        # Objects of controllers in Python belong to one run.
-        loaded = self._load() if self.source.controllers else self._loaded
-        loaded.run(
-            str(out),
-            force=force,
-            threads=threads,
-            progress=progress,
-            memory=memory,
-            provenance=provenance.of(self.resolved, self.source, self._asked[0]),
-            sync=sync,
-            **({} if claim is None else {"claim": claim}),
-        )
+        loaded, watch = self._loaded, None
+        if self.source.controllers:
+            from weftline import controllers, hidden_inputs
+
+            named = controllers.named_in(self.values, self.source.controllers)
+            laws = [law.of_next_run() for law in named]
+            loaded = self._load({**self.source.controllers, **{law.name: law for law in laws}})
+            watch = hidden_inputs.Watch(laws) if laws else None
+        made_of = provenance.of(self.resolved, self.source, self._asked[0])
+        with watch.on() if watch else contextlib.nullcontext():
+            loaded.run(
+                str(out),
+                force=force,
+                threads=threads,
+                progress=watch.around(progress) if watch else progress,
+                memory=memory,
+                provenance=made_of,
+                sync=sync,
+                **({} if claim is None else {"claim": claim}),
+            )
+        if watch and (found := watch.warnings()):
+            _add_warnings(Path(out), found, sync=sync)
         return Run.read(out)
 
     def place(self, out: str | os.PathLike[str] | None, *, force: bool) -> Place:
         """Return where the results go: into `out`, else into ``out/<name>-<short hash>``.
 
-        What the latter holds may be replaced where its name does not tell what differs (the code of a
-        controller in Python), or where it is incomplete. Damaged results in it are moved to
+        What the latter holds may be replaced where its name does not tell what differs (a controller in
+        Python whose code has no digest), or where it is incomplete. Damaged results in it are moved to
         ``out/damaged/``, with a `ResultsWarning`.
 
         A place without stored results holds the claim on its folder, until the run or `Place.release` gives
@@ -226,7 +241,7 @@ class Scenario:
             if force or status_of(folder) != "done":
                 return Place(out=named, force=force or ours, stored=None, claim=claim)
             found = self._stored(folder)
-            if found is None and ours and self.source.controllers:
+            if found is None and ours and None in self._digests_of_laws.values():
                 return Place(out=named, force=True, stored=None, claim=claim)
             if found is None:
                 raise InputError(
@@ -241,7 +256,18 @@ class Scenario:
 
     def _default_folder(self) -> str:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-.") or "run"
-        return str(Path("out") / f"{name}-{content_hash(self.resolved)[:8]}")
+        laws = [f"# {law} is {digest}\n" for law, digest in self._digests_of_laws.items()]
+        return str(Path("out") / f"{name}-{content_hash(''.join([self.resolved, *laws]))[:8]}")
+
+    @cached_property
+    def _digests_of_laws(self) -> dict[str, str | None]:
+        """The digests of the code of its controllers in Python, None where one has none."""
+        if not self.source.controllers:
+            return {}
+        from weftline import controllers
+
+        named = controllers.named_in(self.values, self.source.controllers)
+        return {law.name: law.known_digest for law in named}
 
     def _stored(self, folder: Path) -> Run | None:
         """Return the finished results of an equal run, if the folder holds them whole."""
@@ -355,6 +381,19 @@ def _put_aside(folder: Path) -> Path:
     aside = integrity.put_aside(folder, folder.parent / "damaged")
     (aside / LOCK_FILE).unlink(missing_ok=True)
     return aside
+
+
+def _add_warnings(folder: Path, texts: list[str], *, sync: bool) -> None:
+    """Add warnings to those of a finished run."""
+    path = folder / "summary.json"
+    summary = json.loads(path.read_text("utf-8"))
+    summary["warnings"] = [*(summary.get("warnings") or []), *texts]
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", "utf-8")
+    part.replace(path)
+    _native.write_digests(str(folder))
+    if sync:
+        _native.sync_files(str(folder))
 
 
 LOCK_FILE = "run.lock"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline.cli import arguments
-from weftline.errors import InputError
+from weftline.errors import InputError, RunFailed
 from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table, wrapped
 
 if TYPE_CHECKING:
+    from weftline.controllers import Law
     from weftline.runs import Run
 
 MAX_CHAIN = 20
@@ -153,22 +155,20 @@ def why(
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from None
-    laws = None
-    if controllers:
-        from weftline import controllers as own_laws
-
-        laws = {name: law.make for name, law in own_laws.parse(controllers).items()}
-    scenario = _native.Scenario(text, str(path), Path.cwd(), controllers=laws)
-    found = scenario.why(
-        str(run.summary.get("fingerprint")),
-        flow=flow,
-        step=step,
-        slowest=slowest,
-        group=group,
-        workload=workload,
-        link=link,
-        intervals=intervals,
-    )
+    laws = _laws_of(run, controllers) if controllers else {}
+    makers = {name: law.make for name, law in laws.items()}
+    scenario = _native.Scenario(text, str(path), Path.cwd(), controllers=makers or None)
+    with _explained(laws):
+        found = scenario.why(
+            str(run.summary.get("fingerprint")),
+            flow=flow,
+            step=step,
+            slowest=slowest,
+            group=group,
+            workload=workload,
+            link=link,
+            intervals=intervals,
+        )
     answer = json.loads(found)
     if flow is None and step is None:
         answer["finished"], answer["unfinished"] = _finished(run, group)
@@ -178,6 +178,42 @@ def why(
     if step == SLOWEST:
         answer["step"]["unended"] = _unended(run, group, workload)
     return answer
+
+
+def _laws_of(run: Run, controllers: list[str]) -> dict[str, Law]:
+    """Return the controllers of a run; an InputError if their code is not that of the run."""
+    from weftline import controllers as own_laws
+
+    laws = own_laws.parse(controllers)
+    provenance = run.summary.get("provenance")
+    stored = provenance.get("controllers") if isinstance(provenance, dict) else None
+    for name, digest in stored.items() if isinstance(stored, dict) else ():
+        law = laws.get(name)
+        if law and digest and law.known_digest != digest:
+            raise InputError(
+                f'{run.out}: the code of controller "{name}" differs from that of the run ({law.origin}): '
+                "give the code that the run had, or run it again"
+            )
+    return laws
+
+
+@contextlib.contextmanager
+def _explained(laws: Mapping[str, Law]) -> Iterator[None]:
+    """Add to an error what controllers in Python used that two runs need not have in common."""
+    if not laws:
+        yield
+        return
+    from weftline.hidden_inputs import Watch
+
+    watch = Watch(list(laws.values()))
+    try:
+        with watch.on():
+            yield
+    except (InputError, RunFailed) as error:
+        if not (used := watch.used()):
+            raise
+        text = f"{error}. Its controllers in Python used {', '.join(used)}, which two runs need not share"
+        raise type(error)(text) from None
 
 
 def _check_flow(run: Run, flow: int) -> None:

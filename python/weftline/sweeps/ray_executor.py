@@ -110,15 +110,18 @@ def _law_as_bytes(law: Law) -> tuple[str, bytes]:
     """Return a controller in Python with all the user's code that it needs, which workers do not have."""
     from ray import cloudpickle
 
-    for module in law.modules.values():
-        cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
-    try:
-        data = cloudpickle.dumps(law.make)  # type: ignore[no-untyped-call]
-    except Exception as error:
-        raise InputError(f'--on ray: controller "{law.name}" cannot be sent to a worker: {error}') from None
-    finally:
-        for module in law.modules.values():
-            cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    modules = law.modules.values()
+    with law.own_modules():
+        for module in modules:
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+        try:
+            data = cloudpickle.dumps(law.make)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            text = f'--on ray: controller "{law.name}" cannot be sent to a worker: {error}'
+            raise InputError(text) from None
+        finally:
+            for module in modules:
+                cloudpickle.unregister_pickle_by_value(module)  # type: ignore[no-untyped-call]
     return hashlib.sha256(data).hexdigest(), data
 
 

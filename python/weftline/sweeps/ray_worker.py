@@ -115,7 +115,7 @@ def _law(name: str, data: bytes) -> Law:
     from ray import cloudpickle
 
     try:
-        return Law(name, cloudpickle.loads(data))
+        return Law(name, cloudpickle.loads(data), is_of_one_run=True)
     except Exception as error:
         raise InputError(
             f'controller "{name}" cannot be had on this node (workers need the same Python, and the packages '

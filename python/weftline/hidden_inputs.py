@@ -1,0 +1,170 @@
+"""What the code of a run's controllers used that does not identify the run, such as a file that it opened.
+
+The results of such a run are stored under a key that would not change with it: results that exist would be
+taken for those of other inputs. So the run has a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+from weftline import code_digest
+from weftline.controllers import Law
+
+MAX_NAMES = 3
+"""How many files, variables or attributes a warning names."""
+_CODE = (".py", ".pyc", ".so", ".pyd")
+_CALLERS = ("weftline.scenario", "weftline.cli.why")
+"""What runs the code that is watched."""
+_here = threading.local()
+
+
+class Watch:
+    """Watches the code of controllers during a run of this thread."""
+
+    def __init__(self, laws: Sequence[Law]) -> None:
+        self._laws = laws
+        self._kept = [law for law in laws if not law.is_of_one_run]
+        self._before = [code_digest.state(law.make) for law in self._kept]
+        self._generators = _generators()
+        self.files: dict[str, None] = {}
+        self.variables: dict[str, None] = {}
+
+    @contextlib.contextmanager
+    def on(self) -> Iterator[None]:
+        """Note what this thread reads meanwhile."""
+        _install()
+        before, _here.watch = getattr(_here, "watch", None), self
+        try:
+            yield
+        finally:
+            _here.watch = before
+
+    @staticmethod
+    def around(progress: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
+        """Return a function that is called during the run, so that what it reads does not count."""
+        if progress is None:
+            return None
+        called = progress
+
+        def unwatched(state: Any) -> Any:
+            watch, _here.watch = getattr(_here, "watch", None), None
+            try:
+                return called(state)
+            finally:
+                _here.watch = watch
+
+        return unwatched
+
+    def changed(self) -> dict[str, list[str]]:
+        """Return what controllers changed that other runs share, by controller."""
+        found: dict[str, list[str]] = {}
+        for law, before in zip(self._kept, self._before, strict=True):
+            after = code_digest.state(law.make)
+            names = [name for name in before | after if before.get(name) != after.get(name)]
+            found |= {law.name: names} if names else {}
+        return found
+
+    def generators(self) -> list[str]:
+        """Return the modules whose global generators were used."""
+        return [name for name, now in _generators().items() if self._generators.get(name, now) != now]
+
+    def used(self) -> list[str]:
+        """Return everything that another run may find in another state, for a message."""
+        found = [name for names in self.changed().values() for name in names]
+        found += [f"the global generator of {name}" for name in self.generators()]
+        found += [f"the file {name}" for name in self.files]
+        return [*found, *(f"the environment variable {name}" for name in self.variables)]
+
+    def warnings(self) -> list[str]:
+        """Return a sentence on each kind of input that was used."""
+        found = [
+            f'controller "{law}" changed {_listed(names)} during the run, which the runs of a process share: '
+            "their results may depend on the runs before them. Keep what changes in self, or give the "
+            'controller as "FILE.py:CLASS", which is loaded again for every run'
+            for law, names in self.changed().items()
+        ]
+        if used := self.generators():
+            found.append(
+                f"the global generator of {_listed(used)} was used during the run, and its state is not part "
+                "of what identifies the run: the same scenario may give other results. Use a generator of "
+                "the controller, such as random.Random(seed) in its class"
+            )
+        who = f'controller "{self._laws[0].name}"' if len(self._laws) == 1 else "a controller in Python"
+        for what, read in (("file", self.files), ("environment variable", self.variables)):
+            if read:
+                kind = what if len(read) == 1 else f"{what}s"
+                found.append(
+                    f"{who} read the {kind} {_listed(list(read))} during the run, which is not part of what "
+                    "identifies the run: stored results are used again when its content is another. Read it "
+                    "when the module is loaded, into a global or an attribute of the class"
+                )
+        return found
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = [f"{len(names) - MAX_NAMES} more"] if len(names) > MAX_NAMES else []
+    shown = [*names[:MAX_NAMES], *more]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _generators() -> dict[str, Any]:
+    """Return the states of the global generators of random numbers, by module."""
+    found: dict[str, Any] = {"random": random.getstate()}
+    if "numpy.random" in sys.modules:
+        kind, keys, *more = sys.modules["numpy.random"].get_state()
+        found["numpy.random"] = (kind, keys.tobytes(), *more)
+    return found
+
+
+_installed = threading.Lock()
+_hooks: list[Callable[..., Any]] = []
+
+
+def _install() -> None:
+    """Let Python report files and variables that are read; once, since a hook cannot be removed."""
+    with _installed:
+        if _hooks:
+            return
+        _hooks.append(_audit)
+        sys.addaudithook(_audit)
+        os.environ.__class__ = _Environ
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "open":
+        return
+    watch = getattr(_here, "watch", None)
+    if watch is None:
+        return
+    path, _, flags = arguments
+    if isinstance(path, int) or (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_CREAT)):
+        return
+    name = os.fsdecode(path)
+    if not name.endswith(_CODE) and not _is_importing(sys._getframe()):
+        watch.files[name] = None
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    while frame is not None and frame.f_globals.get("__name__") not in _CALLERS:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+class _Environ(type(os.environ)):  # type: ignore[misc]
+    """The class of `os.environ`, with a report of the names that are looked up."""
+
+    def __getitem__(self, key: str) -> str:
+        watch = getattr(_here, "watch", None)
+        if watch is not None:
+            watch.variables[key] = None
+        return super().__getitem__(key)
