@@ -9,7 +9,8 @@ import weftline
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import run_warnings, separations, slowdown_table
-from weftline.measures.lines import lines_of
+from weftline.measures.lines import lines_of, scheme_name
+from weftline.report import answer_text
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,22 @@ def test_labels_name_what_was_set_and_not_what_follows_from_it(tmp_path):
     assert lines_of([plain, slow])[1].label == "rto 1 ms"
     assert "transport.rto" in slow.summary["provenance"]["given"]
     assert weftline.run(scenario, out=tmp_path / "a").reused
+
+
+def test_a_run_has_the_controllers_of_its_workloads(tmp_path):
+    """The shared transport has no flow: neither its controller nor its telemetry is that of the run."""
+    flow = {"kind": "flows", "flows": [{"src": 0, "dst": 2, "size": "5KB"}]}
+
+    def run(*kinds):
+        own = [{**flow, "transport": {"controller": {"kind": kind}}} for kind in kinds]
+        scenario = {"topology": {"kind": "star", "hosts": 3}, "workload": own}
+        return weftline.run(scenario, out=tmp_path / "-".join(kinds))
+
+    alone, other, both = run("dctcp", "dctcp"), run("timely", "timely"), run("dctcp", "timely")
+    assert (scheme_name(alone), scheme_name(both)) == ("dctcp", "dctcp and timely")
+    assert answer_text.transport(alone) == "RDMA with dctcp"
+    found = [alone, other, both]
+    assert [line.label for line in lines_of(found)] == ["dctcp", "timely", "dctcp and timely"]
 
 
 def test_runs_of_other_seeds_draw_other_links_and_are_one_line(tmp_path):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import PurePath
@@ -33,8 +33,21 @@ _TABLES = {("failures", "event"): "failures", ("failures",): "failures"}
 
 
 def scheme_name(run: Run) -> str:
-    """Return the controller as papers write it: ``hpcc``, ``dcqcn+w``; without one, the transport."""
-    transport = run.scenario.get("transport", {})
+    """Return the controllers in force as papers write them: ``hpcc``, ``dcqcn+w``, ``dctcp and timely``.
+
+    Of a transport other than RDMA it is the name of the transport.
+    """
+    return " and ".join(dict.fromkeys(map(_transport_name, transports(run.scenario))))
+
+
+def transports(scenario: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the transport of each workload of a scenario: its own, else the shared one."""
+    shared = scenario.get("transport", {})
+    own = [one.get("transport") or {} for one in scenario.get("workload") or [{}]]
+    return [one if "kind" in one else {**shared, **one} for one in own]
+
+
+def _transport_name(transport: Mapping[str, Any]) -> str:
     if transport.get("kind", "rdma") != "rdma":
         return str(transport["kind"])
     controller = transport.get("controller", {})
@@ -173,6 +186,9 @@ def _rank(path: KeyPath) -> int:
 
 def follows_from_controller(path: KeyPath) -> bool:
     """Return whether the value of a key follows from the choice of the controller where it is not given."""
+    if path[0] == "workload":
+        # Its own transport has the keys of the shared one.
+        return path[2:3] == ("transport",) and follows_from_controller(path[2:])
     return path[0] == "telemetry" or path[:2] in (
         ("switch", "ecn"),
         ("transport", "ack_priority"),

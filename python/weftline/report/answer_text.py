@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence, judgements, line_notes, losses, readings, separations, steps
+from weftline.measures import evidence, judgements, labels, line_notes, losses, readings, separations, steps
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
 from weftline.runs import Run
@@ -280,16 +280,18 @@ def _switches(switch: Mapping[str, Any]) -> str:
 
 
 def transport(run: Run) -> str:
-    """Return the transport of a run's scenario with its controller and what packets carry."""
-    asked, telemetry = (_table(run.scenario.get(key)) for key in ("transport", "telemetry"))
-    kind, controller = str(asked.get("kind", "rdma")), _table(asked.get("controller"))
-    text = kind.upper() if kind in ("rdma", "tcp", "mptcp") else kind
-    if "kind" in controller:
-        text += f" with {controller['kind']}"
-    carried = str(telemetry.get("kind", "none"))
-    if carried in ("int", "pint"):
+    """Return the transports of a run's workloads with their controllers and what packets carry."""
+    text = listed(list(dict.fromkeys(map(_transport, labels.transports(run.scenario)))))
+    carried = str(_table(run.scenario.get("telemetry")).get("kind", "none"))
+    if carried in ("int", "pint") and run.summary.get("telemetry_bytes") != 0:
         text += f"; packets carry {carried.upper()}"
     return text
+
+
+def _transport(asked: Mapping[str, Any]) -> str:
+    kind, controller = str(asked.get("kind", "rdma")), _table(asked.get("controller"))
+    text = kind.upper() if kind in ("rdma", "tcp", "mptcp") else kind
+    return f"{text} with {controller['kind']}" if "kind" in controller else text
 
 
 def _workload(workload: Mapping[str, Any], found: Mapping[str, Any]) -> str:
