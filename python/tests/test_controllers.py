@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from texts import FABRIC
@@ -386,6 +387,26 @@ def test_a_controller_that_raises_fails_its_points_alone(folder):
     )
     assert len(found.rows) == 1 and len(found.failed) == 1
     assert "no idea" in found.failed[0][2]
+
+
+@needs_engine
+@pytest.mark.parametrize("body", ["while True: pass", "time.sleep(1000)"])
+def test_a_sweep_whose_controller_never_returns_can_be_interrupted(folder, body):
+    law = "import time, weftline\nclass Halve(weftline.Controller):\n    def on_ack(self, ack):\n        "
+    (folder / "laws.py").write_text(f"{law}{body}\n")
+    command = [sys.executable, "-m", "weftline", "sweep", "which.toml", "--out", "store"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as running:
+        kept = folder / "store" / "parts"
+        while running.poll() is None and not (kept.is_dir() and any(kept.iterdir())):
+            time.sleep(0.05)
+        time.sleep(1)
+        running.terminate()
+        try:
+            _, errors = running.communicate(timeout=30)
+        finally:
+            running.kill()
+    assert running.returncode == 1 and "interrupted; finished runs are kept" in errors
 
 
 @needs_engine

@@ -10,14 +10,17 @@ everything, since no point could continue.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import errno
 import os
 import shutil
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,8 @@ MIN_FREE_BYTES = 4 << 20
 """With less room on the disk a failed run is taken for one that found no room."""
 AROUND_SECONDS = 0.004
 """Time of a run outside its simulation: read the scenario, write the folder (10 000 runs of 20 flows)."""
+_LET_GO_SECONDS = 1.0
+"""How long runs have to end after an interrupt, before controllers in Python are interrupted themselves."""
 _WAIT_SECONDS = 0.5
 """How often a point that another sweep runs is looked after."""
 
@@ -177,11 +182,30 @@ def run(
     except KeyboardInterrupt:
         outcome.interrupted = True
         work.stop("")
+    asked = time.monotonic()
     while True:
         # Runs let go within a tenth of a second; a second Ctrl-C has nothing to hasten.
         with contextlib.suppress(KeyboardInterrupt):
-            if work.ended(within=60.0):
+            if work.ended(within=0.2):
                 return outcome
+            passed = time.monotonic() - asked
+            if outcome.interrupted and passed > _LET_GO_SECONDS:
+                work.interrupt_laws()
+            if outcome.interrupted and passed > 2 * _LET_GO_SECONDS and work.is_held_by_laws():
+                _end_process_without(work)
+                return outcome
+
+
+def _end_process_without(work: _Work) -> None:
+    """Let this process end although threads compute that nothing interrupts: Python would wait, or abort."""
+
+    def end() -> None:
+        if not work.ended(within=0.0):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(1)
+
+    atexit.register(end)
 
 
 class _Work:
@@ -216,6 +240,10 @@ class _Work:
         self._running = 0
         self._stopping = False
         self._crew = 0
+        self._in_laws: set[int] = set()
+        """Threads whose run calls a controller in Python, which may not return."""
+        self._interrupted: set[int] = set()
+        """Those of them that were interrupted."""
         self._all_home = threading.Event()
         self._changed = threading.Condition()
 
@@ -253,6 +281,32 @@ class _Work:
             self._stopping = True
             self._outcome.stopped = self._outcome.stopped or why
             self._changed.notify_all()
+
+    def interrupt_laws(self) -> None:
+        """Raise KeyboardInterrupt, once, in every thread whose run calls a controller in Python."""
+        with self._changed:
+            for thread in self._in_laws - self._interrupted:
+                _raise_in(thread, KeyboardInterrupt)
+            self._interrupted |= self._in_laws
+
+    def is_held_by_laws(self) -> bool:
+        """Return whether all threads that have not ended were interrupted, and still compute."""
+        with self._changed:
+            return len(self._in_laws & self._interrupted) == self._crew
+
+    @contextlib.contextmanager
+    def _interruptible(self, point: Point) -> Iterator[None]:
+        """Let `interrupt_laws` reach this thread meanwhile, if the point has controllers in Python."""
+        thread = threading.get_ident()
+        if point.source.controllers:
+            self._in_laws.add(thread)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._in_laws.discard(thread)
+                # What came too late for the law must not come into the storing of results.
+                _raise_in(thread, None)
 
     def _go(self) -> None:
         try:
@@ -359,7 +413,8 @@ class _Work:
 
         try:
             scenario = point.scenario()
-            found = scenario.start(threads=self._threads, out=part, force=True, progress=progress)
+            with self._interruptible(point):
+                found = scenario.start(threads=self._threads, out=part, force=True, progress=progress)
         except KeyboardInterrupt:
             return None
         except (InputError, RunFailed) as error:
@@ -374,6 +429,13 @@ class _Work:
         if found.summary.get("status") == "memory-limit":
             return found.summary.get("reason") or "the memory limit was reached"
         return None
+
+
+def _raise_in(thread: int, what: type[BaseException] | None) -> None:
+    """Let a thread raise an exception where it next runs Python; None: not raise one that is waiting."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if what is None else ctypes.py_object(what)
+    )
 
 
 def is_full_disk(why: str, path: Path) -> bool:
