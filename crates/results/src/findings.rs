@@ -155,6 +155,14 @@ fn cause(losses: &LossCounters, trimmed: u64, reinjects: bool) -> String {
         (0, _) => format!("none was lost, and none arrived twice{refused}"),
         (spurious, "") => {
             let reinjected = if reinjects { "MPTCP sent them over another subflow too, or " } else { "" };
+            // Receivers that discard what follows a lost packet ask for that one, and their senders go back to it.
+            let reinjected = match losses.data_refused {
+                refused if refused > 0 && lost > 0 && trimmed == 0 => format!(
+                    "{reinjected}senders went back to a lost packet more than once, because its receiver asked again before the copy \
+                     arrived (transport.nack_interval shorter than the round trip), or "
+                ),
+                _ => reinjected.to_string(),
+            };
             let why = match (losses.timeouts, lost) {
                 // Probes of loss detection are no timeouts, and answers that are delayed have them sent too.
                 (0, 0) => format!(

@@ -12,6 +12,13 @@ fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
             && cause(&spurious, 0, false).contains("acknowledgements came too late, and nothing was lost")
     );
     assert!(cause(&spurious, 0, false).contains("discarded 200"), "{}", cause(&spurious, 0, false));
+    let asked = LossCounters { data_lost_at_random: 2, ..spurious };
+    assert!(
+        cause(&asked, 0, false).contains("went back to a lost packet more than once"),
+        "{}",
+        cause(&asked, 0, false)
+    );
+    assert!(!cause(&spurious, 0, false).contains("went back"));
     let late = LossCounters { timeouts: 4, ..spurious };
     assert!(cause(&late, 0, false).contains("4 timeouts, 0 data packets lost"), "{}", cause(&late, 0, false));
     let dropped = LossCounters { data_dropped: 31, data_lost_at_random: 2, ..spurious };

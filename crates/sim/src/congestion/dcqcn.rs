@@ -19,7 +19,7 @@
 
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, positive_time, times, window,
+    SchemeDoc, Window, in_proportion, positive_time_or_auto, times, window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;
@@ -45,6 +45,16 @@ pub const DOC: SchemeDoc = SchemeDoc {
 const STEP_PER: Rate = Rate::from_gbps(25);
 const RAI: Rate = Rate::from_mbps(5);
 const RHAI: Rate = Rate::from_mbps(50);
+/// Published intervals, and the lowest rate of NICs that they have been published for.
+const ALPHA_INTERVAL: Time = Time::from_us(1);
+const DECREASE_INTERVAL: Time = Time::from_us(4);
+const INCREASE_INTERVAL: Time = Time::from_us(300);
+const INTERVALS_FROM: Rate = Rate::from_gbps(25);
+/// Flows on a link at which the intervals are judged; packets of each that an increase takes at least; and the share of
+/// alpha that may decay between two of them.
+const SHARES: u64 = 10;
+const PACKETS_PER_INCREASE: u64 = 5;
+const MAX_DECAY: f64 = 0.25;
 /// A decrease comes this long after its alpha tick.
 const AFTER_ALPHA: Time = Time::from_ns(1);
 const DECREASE: usize = 0;
@@ -55,9 +65,10 @@ const INCREASE: usize = 1;
 pub struct DcqcnParameters {
     /// Weight of a tick in alpha.
     pub g: f64,
-    pub alpha_interval: Time,
-    pub decrease_interval: Time,
-    pub increase_interval: Time,
+    /// The three intervals; none: in proportion to the time of a packet at NICs slower than those that they are for.
+    pub alpha_interval: Option<Time>,
+    pub decrease_interval: Option<Time>,
+    pub increase_interval: Option<Time>,
     /// F: increases towards the old rate before the target grows.
     pub fast_recovery: u32,
     /// Additive step of the target; none: in proportion to the line rate.
@@ -81,16 +92,26 @@ impl ControllerParameters for DcqcnParameters {
     const NS_PER_HOP: f64 = 54.0;
 
     fn read(p: &mut Parameters) -> DcqcnParameters {
-        let us = Time::from_us;
         DcqcnParameters {
             g: p.number("g", 1.0 / 256.0, (0.0, 1.0), "Weight of a tick in alpha (published runs: 1/256)."),
-            alpha_interval: positive_time(p, "alpha_interval", us(1), "Time between ticks of alpha."),
-            decrease_interval: positive_time(p, "decrease_interval", us(4), "Minimum time between cuts."),
-            increase_interval: positive_time(
+            alpha_interval: positive_time_or_auto(
+                p,
+                "alpha_interval",
+                ALPHA_INTERVAL,
+                "Time between ticks of alpha; auto: 1 us, longer below 25 Gb/s in proportion to the time of a packet.",
+            ),
+            decrease_interval: positive_time_or_auto(
+                p,
+                "decrease_interval",
+                DECREASE_INTERVAL,
+                "Minimum time between cuts; auto: 4 us, longer below 25 Gb/s in proportion to the time of a packet.",
+            ),
+            increase_interval: positive_time_or_auto(
                 p,
                 "increase_interval",
-                us(300),
-                "Time between increases (vendor default 300 us; the authors' dcqcn_paper 55 us).",
+                INCREASE_INTERVAL,
+                "Time between increases (vendor default 300 us; the authors' dcqcn_paper 55 us); auto: 300 us, longer below 25 \
+                 Gb/s in proportion to the time of a packet.",
             ),
             fast_recovery: p.integer(
                 "fast_recovery",
@@ -138,16 +159,34 @@ impl ControllerParameters for DcqcnParameters {
         self.min_rate.published(line_rate).into_iter().collect()
     }
 
+    /// Marks come with packets. Where these are rare, alpha decays between two of them, and increases take back what a
+    /// mark cut.
+    fn unfit_at(&self, line_rate: Rate, packet: u64) -> Option<String> {
+        let (alpha, _, increase) = self.intervals(line_rate);
+        let slow = Rate((line_rate.0 / SHARES).max(1));
+        let gap = slow.transmission_time(packet);
+        let decay = gap.0 as f64 * self.g / alpha.0 as f64;
+        (gap.0 > increase.0 / PACKETS_PER_INCREASE || decay > MAX_DECAY).then(|| {
+            format!(
+                "transport.controller.increase_interval = {increase} and alpha_interval = {alpha}: with NICs of {line_rate} a flow that has \
+                 a tenth of the link sends a packet, which can bring a mark, only every {gap}. Alpha decays between two marks, and the \
+                 rate rises again after a few packets, so that queues grow far above the marking thresholds; set alpha_interval, \
+                 decrease_interval and increase_interval = \"auto\", or values of your own, unless the published values are what you study"
+            )
+        })
+    }
+
     fn start(&self, flow: &FlowContext, _int_hops: usize) -> Dcqcn {
         let range = RateRange::new(self.min_rate.at(flow.line_rate), flow.line_rate);
+        let (alpha_interval, decrease_interval, increase_interval) = self.intervals(flow.line_rate);
         Dcqcn {
             g: self.g,
             alpha: 1.0,
             alpha_tick: Time::ZERO,
-            alpha_interval: self.alpha_interval,
+            alpha_interval,
             first_cnp: None,
-            decrease_interval: self.decrease_interval,
-            increase_interval: self.increase_interval,
+            decrease_interval,
+            increase_interval,
             rate_on_first: self.rate_on_first,
             target: range.max,
             range,
@@ -160,6 +199,22 @@ impl ControllerParameters for DcqcnParameters {
             clamp_target_rate: self.clamp_target_rate,
             eager: self.eager,
         }
+    }
+}
+
+impl DcqcnParameters {
+    /// Those of alpha, decreases and increases at a NIC of this rate.
+    fn intervals(&self, line_rate: Rate) -> (Time, Time, Time) {
+        let slower = line_rate.0.clamp(1, INTERVALS_FROM.0);
+        let stretched = |published: Time| {
+            let time = u128::from(published.0) * u128::from(INTERVALS_FROM.0) / u128::from(slower);
+            Time(u64::try_from(time).unwrap_or(u64::MAX))
+        };
+        (
+            self.alpha_interval.unwrap_or_else(|| stretched(ALPHA_INTERVAL)),
+            self.decrease_interval.unwrap_or_else(|| stretched(DECREASE_INTERVAL)),
+            self.increase_interval.unwrap_or_else(|| stretched(INCREASE_INTERVAL)),
+        )
     }
 }
 

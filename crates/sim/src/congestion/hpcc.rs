@@ -24,7 +24,7 @@
 
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, positive_rate_or_auto, window,
+    SchemeDoc, Window, in_proportion, is_large_step, positive_rate_or_auto, window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;
@@ -92,14 +92,16 @@ pub(super) fn derived(rai: Option<Rate>, min_rate: LeastRate, line_rate: Rate) -
     step.into_iter().chain(min_rate.derived(line_rate)).collect()
 }
 
-/// The published constants, where they are those, and what `auto` stands for at a NIC of this rate. At slower NICs, such as the
-/// 25 Gb/s of the authors' testbed, the published step is no smaller than needed.
+/// The published constants, where they are those and do not suit a NIC of this rate, and what `auto` stands for there. The
+/// published step suits slower NICs such as the 25 Gb/s of the authors' testbed, too.
 pub(super) fn published(
     rai: Option<Rate>,
     min_rate: LeastRate,
     line_rate: Rate,
 ) -> Vec<(&'static str, Rate, Rate)> {
-    let step = (rai == Some(RAI) && line_rate > RAI_PER).then(|| ("rai", RAI, step(None, line_rate)));
+    let auto = step(None, line_rate);
+    let far = rai == Some(RAI) && (line_rate > RAI_PER || is_large_step(RAI, auto));
+    let step = far.then_some(("rai", RAI, auto));
     step.into_iter().chain(min_rate.published(line_rate)).collect()
 }
 

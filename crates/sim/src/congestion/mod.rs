@@ -200,6 +200,10 @@ pub trait ControllerParameters: Sized {
     fn unfit(&self, _base_rtt: Time) -> Option<String> {
         None
     }
+    /// Why its constants do not suit NICs of this rate that send full packets of this size in bytes, if they do not.
+    fn unfit_at(&self, _line_rate: Rate, _packet: u64) -> Option<String> {
+        None
+    }
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
     /// records.
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Self::State;
@@ -349,6 +353,14 @@ macro_rules! registry {
                 }
             }
 
+            /// Why its constants do not suit NICs of this rate that send full packets of this size in bytes, if they do not.
+            pub fn unfit_at(&self, line_rate: Rate, packet: u64) -> Option<String> {
+                match self {
+                    $(ControllerConfig::$variant(parameters) => parameters.unfit_at(line_rate, packet),)*
+                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => None,
+                }
+            }
+
             /// Creates state and control of a new flow. `int_hops`: capacity of the INT header in records.
             pub fn start(&self, flow: &FlowContext, int_hops: usize) -> (Controller, Control) {
                 let mut control = Control::new(flow.line_rate);
@@ -483,6 +495,15 @@ fn in_proportion(published: Rate, per: Rate, line_rate: Rate) -> u64 {
     (published.0 as u128 * line_rate.0 as u128 / per.0 as u128).max(1) as u64
 }
 
+/// Times the step in proportion to the line rate, above which a published one is too large: then the steps of ten flows
+/// come to more than the twentieth of the link that HPCC leaves free.
+const LARGE_STEP: u64 = 10;
+
+/// A published step is too large for a link, for which `auto` stands for this one.
+fn is_large_step(published: Rate, auto: Rate) -> bool {
+    published.0 > LARGE_STEP * auto.0
+}
+
 /// Reads a rate that must not be zero; none only for `auto`.
 fn positive_rate_or_auto(
     p: &mut Parameters,
@@ -505,6 +526,21 @@ fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'s
     }
     p.complain(key, "must be greater than 0".into());
     default
+}
+
+/// Reads a time that must not be zero; none only for `auto`.
+fn positive_time_or_auto(
+    p: &mut Parameters,
+    key: &'static str,
+    default: Time,
+    help: &'static str,
+) -> Option<Time> {
+    let time = p.time_unless_auto(key, default, help);
+    if time == Some(Time::ZERO) {
+        p.complain(key, "must be greater than 0".into());
+        return Some(default);
+    }
+    time
 }
 
 /// The rate below which no flow is cut. It takes control away from as many flows as it fits into a link.

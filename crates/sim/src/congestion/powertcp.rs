@@ -22,7 +22,7 @@
 
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, positive_rate_or_auto, times, window,
+    SchemeDoc, Window, in_proportion, is_large_step, positive_rate_or_auto, times, window,
 };
 use crate::compat::Rules;
 use crate::parameters::{Names, Parameters};
@@ -131,7 +131,11 @@ impl ControllerParameters for PowerTcpParameters {
     }
 
     fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
-        self.min_rate.published(line_rate).into_iter().collect()
+        // The power from INT falls below 1 on a fast link that is not full, and the rate rises by it.
+        let auto = step(None, line_rate);
+        let far = self.additive == Some(ADDITIVE) && is_large_step(ADDITIVE, auto);
+        let additive = far.then_some(("additive", ADDITIVE, auto));
+        additive.into_iter().chain(self.min_rate.published(line_rate)).collect()
     }
 
     fn start(&self, flow: &FlowContext, int_hops: usize) -> PowerTcp {

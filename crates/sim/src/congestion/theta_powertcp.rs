@@ -23,7 +23,7 @@
 use super::powertcp::{ADDITIVE, ADDITIVE_PER, Step, additive, average, derived, law, min_rate, step};
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, window,
+    SchemeDoc, Window, is_large_step, window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;
@@ -91,8 +91,10 @@ impl ControllerParameters for ThetaPowerTcpParameters {
         // A queue of one packet holds the rate at this part over the packet's share of T, which leaves fast
         // links mostly empty. The power from INT falls below 1 on a link that is not full, and the rate rises
         // by it.
-        let far = self.additive == Some(ADDITIVE) && line_rate > ADDITIVE_PER;
-        let additive = far.then(|| ("additive", ADDITIVE, step(None, line_rate)));
+        let auto = step(None, line_rate);
+        let far =
+            self.additive == Some(ADDITIVE) && (line_rate > ADDITIVE_PER || is_large_step(ADDITIVE, auto));
+        let additive = far.then_some(("additive", ADDITIVE, auto));
         additive.into_iter().chain(self.min_rate.published(line_rate)).collect()
     }
 

@@ -44,6 +44,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(mostly_lost(scenario, transport));
         found.extend(noticed_late(scenario, transport, index));
         found.extend(never_repeated(scenario, transport));
+        found.extend(asks_too_often(scenario, transport));
     }
     found.dedup();
     found.extend(found_late(scenario));
@@ -284,6 +285,21 @@ fn never_repeated(scenario: &Scenario, transport: &TransportConfig) -> Option<St
         "transport.rto = \"none\": where [failures] lose the last packets of a flow, or their acknowledgements, they are never sent again \
          and the flow does not end. Set rto = \"auto\""
             .to_string()
+    })
+}
+
+/// A receiver asks again for a lost packet before it can have come, and each time all packets from it on are sent again.
+fn asks_too_often(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let interval = transport.facts().asks_again.filter(|_| scenario.can_lose())?;
+    let payload = transport.framing(&scenario.telemetry).payload as u32;
+    let round_trip = scenario.network.base_rtt(payload, &Rules::none()).0;
+    (interval < round_trip && scenario.rules.like == "none").then(|| {
+        format!(
+            "transport.nack_interval = {interval} is shorter than the base RTT of the longest path, {round_trip}: there a receiver sends \
+             {} NACKs for one lost packet before its copy can arrive, and at each of them go-back-N sends all packets from the lost one \
+             on again. Set transport.nack_interval above {round_trip}",
+            round_trip.0.div_ceil(interval.0.max(1))
+        )
     })
 }
 

@@ -435,6 +435,8 @@ pub struct Facts<'a> {
     pub timer_left: Time,
     /// A packet that is lost has those sent after it sent again.
     pub goes_back: bool,
+    /// Then: after this time a receiver asks again for the packet that is missing, and the sender goes back again.
+    pub asks_again: Option<Time>,
     /// Number of times that the first packet of a connection is sent before the connection is given up; none:
     /// without end.
     pub openings: Option<u32>,
@@ -480,6 +482,7 @@ impl Default for Facts<'_> {
             longest_timeout: Time::ZERO,
             timer_left: Time::ZERO,
             goes_back: false,
+            asks_again: None,
             openings: None,
             control_packets: [0; 2],
             answers: 1.0,

@@ -169,3 +169,21 @@ proptest! {
         prop_assert_eq!(eager.dcqcn.target, lazy.dcqcn.target);
     }
 }
+
+#[test]
+fn automatic_intervals_are_the_published_ones_and_as_many_packets_long_on_slower_links() {
+    let auto = DcqcnParameters {
+        alpha_interval: None,
+        decrease_interval: None,
+        increase_interval: None,
+        ..published()
+    };
+    for rate in [Rate::from_gbps(400), Rate::from_gbps(100), Rate::from_gbps(25)] {
+        assert_eq!(auto.intervals(rate), (us(1), us(4), us(300)));
+        assert_eq!(published::<DcqcnParameters>().intervals(rate), auto.intervals(rate));
+    }
+    assert_eq!(auto.intervals(Rate::from_mbps(100)), (us(250), us(1000), us(75_000)));
+    assert_eq!(published::<DcqcnParameters>().intervals(Rate::from_mbps(100)), (us(1), us(4), us(300)));
+    let fastest = Rate::from_gbps(1_000_000);
+    assert!(auto.intervals(Rate(1)).2 > us(300) && auto.intervals(fastest).2 == us(300));
+}

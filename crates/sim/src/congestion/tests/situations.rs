@@ -374,8 +374,8 @@ fn any_controller() -> impl Strategy<Value = ControllerConfig> {
     let dcqcn = (1..9_000_000_u64, 1..9_000_000_u64, ANY, ANY, 0.0..1.0).prop_map(
         |(decrease, increase, clamp_target_rate, eager, rate_on_first)| {
             ControllerConfig::Dcqcn(dcqcn::DcqcnParameters {
-                decrease_interval: Time(decrease + 100_000),
-                increase_interval: Time(increase + 100_000),
+                decrease_interval: Some(Time(decrease + 100_000)),
+                increase_interval: Some(Time(increase + 100_000)),
                 clamp_target_rate,
                 eager,
                 rate_on_first,

@@ -25,6 +25,28 @@ fn repairs_of_what_is_not_down_and_losses_that_nothing_repeats_deserve_a_look() 
 }
 
 #[test]
+fn asking_again_before_a_copy_can_arrive_deserves_a_look_where_packets_are_lost() {
+    // 20 ms there and back.
+    let star = format!("{STAR}[switch]\nbuffer = \"2GB\"\n");
+    let text = format!("{star}[failures]\nloss = 0.001\nloss_of = \"data\"\n");
+    let asked = |delay: &str, interval: &str, recovery: &str| {
+        let sets = [
+            ("topology.host_link.delay", delay),
+            ("transport.nack_interval", interval),
+            ("transport.recovery", recovery),
+        ];
+        warned(&text, &sets, "transport.nack_interval")
+    };
+    let often = asked("5ms", "500us", "go-back-n");
+    assert!(often[0].contains("sends 41 NACKs for one lost packet"), "{often:?}");
+    assert_eq!(asked("5ms", "21ms", "go-back-n"), [""; 0]);
+    assert_eq!(asked("1us", "500us", "go-back-n"), [""; 0]);
+    assert_eq!(asked("5ms", "500us", "selective-repeat"), [""; 0]);
+    let lossless = [("topology.host_link.delay", "5ms")];
+    assert_eq!(warned(&star, &lossless, "transport.nack_interval"), [""; 0]);
+}
+
+#[test]
 fn balancers_that_do_not_suit_a_network_or_its_packets_deserve_a_look() {
     let net = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
                fabric_link = { rate = \"10Gbps\", delay = \"1us\" }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n\
@@ -137,6 +159,22 @@ fn constants_published_for_other_rates_and_delays_deserve_a_look() {
     assert!(theta("800Gbps", "")[0].contains("\"auto\" stands for 1.2Gbps"), "{:?}", theta("800Gbps", ""));
     let quiet = [theta("800Gbps", ", additive = \"auto\""), theta("100Gbps", ""), theta("25Gbps", "")];
     assert_eq!(quiet, [const { Vec::<String>::new() }; 3]);
+    // Above ten times the step in proportion.
+    for (kind, step) in [
+        ("hpcc", "rai = 50Mbps"),
+        ("hpcc-pint", "rai = 50Mbps"),
+        ("powertcp", "additive = 150Mbps"),
+        ("theta-powertcp", "additive = 150Mbps"),
+    ] {
+        let slow = |rate: &str| of(rate, &format!("kind = \"{kind}\""), step).len();
+        assert_eq!([slow("1Gbps"), slow("10Gbps"), slow("100Gbps")], [1, 0, 0], "{kind}");
+    }
+    // 1048 B take 8.384 us at a tenth of 10 Gb/s and 83.84 us at that of 1 Gb/s, above a fifth of 300 us.
+    let intervals =
+        |rate: &str, more: &str| of(rate, &format!("kind = \"dcqcn\"{more}"), "increase_interval = ").len();
+    assert_eq!([intervals("1Gbps", ""), intervals("10Gbps", ""), intervals("100Gbps", "")], [1, 0, 0]);
+    let auto = ["alpha", "decrease", "increase"].map(|of| format!(", {of}_interval = \"auto\"")).concat();
+    assert_eq!([intervals("1Gbps", &auto), intervals("1Mbps", &auto)], [0, 0]);
     // Four links there and back: 600 us are above t_high, 60 us between it and t_low.
     let timely = |delay: &str, start: &str| {
         let text = star("100Gbps", delay, "controller = { kind = \"timely\" }");

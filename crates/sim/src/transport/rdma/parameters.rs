@@ -335,6 +335,7 @@ impl TransportParameters for RdmaConfig {
             timer_left: rto,
             spreads_flows: self.plb.is_some(),
             goes_back: self.recovery.selective().is_none(),
+            asks_again: self.recovery.selective().is_none().then_some(self.nack_interval),
             connection_place: size_of::<QueuePair>() as u64,
             ns_per_hop: self.controller.ns_per_hop(),
             differs: self.differs(),
@@ -392,6 +393,9 @@ impl TransportParameters for RdmaConfig {
             return warnings_of_law(&own.law, packet, (base_rtt, held));
         }
         let mut found: Vec<String> = self.controller.unfit(base_rtt).into_iter().collect();
+        let framing = self.framing(run.telemetry);
+        let packet = framing.data_bytes(framing.payload);
+        found.extend(run.host_rates().into_iter().find_map(|rate| self.controller.unfit_at(rate, packet)));
         let mut known = Vec::new();
         for rate in run.host_rates().into_iter().rev() {
             for (key, published, auto) in self.controller.published(rate) {
