@@ -125,6 +125,11 @@ class Law:
         return None if isinstance(self._content, Exception) else self._content[0]
 
     @property
+    def why_unknown(self) -> str:
+        """What it depends on whose content has no digest; empty if everything has one."""
+        return str(self._content) if isinstance(self._content, Exception) else ""
+
+    @property
     def modules(self) -> Mapping[str, ModuleType]:
         """The user's modules that its code is in."""
         return self._readable[1]

@@ -7,7 +7,9 @@ taken for those of other inputs. So the run has a warning.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import pickle
 import random
 import sys
 import threading
@@ -91,6 +93,12 @@ class Watch:
             'controller as "FILE.py:CLASS", which is loaded again for every run'
             for law, names in self.changed().items()
         ]
+        found += [
+            f'controller "{law.name}" depends on something whose content has no digest, so the results are '
+            f"not used again: {why}"
+            for law in self._laws
+            if (why := law.why_unknown)
+        ]
         if used := self.generators():
             found.append(
                 f"the global generator of {_listed(used)} was used during the run, and its state is not part "
@@ -118,9 +126,10 @@ def _listed(names: Sequence[str]) -> str:
 def _generators() -> dict[str, Any]:
     """Return the states of the global generators of random numbers, by module."""
     found: dict[str, Any] = {"random": random.getstate()}
-    if "numpy.random" in sys.modules:
-        kind, keys, *more = sys.modules["numpy.random"].get_state()
-        found["numpy.random"] = (kind, keys.tobytes(), *more)
+    if "numpy" in sys.modules:
+        # NumPy loads it when it is first used.
+        generator = importlib.import_module("numpy.random")
+        found[generator.__name__] = pickle.dumps(generator.get_state(legacy=False))
     return found
 
 
@@ -135,7 +144,8 @@ def _install() -> None:
             return
         _hooks.append(_audit)
         sys.addaudithook(_audit)
-        os.environ.__class__ = _Environ
+        with contextlib.suppress(TypeError):  # a test may have put something else in its place
+            os.environ.__class__ = _Environ
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
