@@ -6,8 +6,8 @@
 //!
 //! Source: Nichols, Jacobson, McGregor, Iyengar, RFC 8289 (2018), §5.3 to §5.5. With `arithmetic = "fixed-point"` as Linux and
 //! ns-3 compute it: ticks of 1024 ns, 16 bits of 1/sqrt(n) improved by one Newton step per drop.
-//! Differs from the source: nothing is dropped while fewer than `least` bytes remain (the RFC: at most one largest packet).
-//! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least` 1500 B, `ecn` marks what may be marked.
+//! Differs from the source: with a `least` of its own nothing is dropped while fewer bytes than that remain.
+//! *Parameters*: `target` 5 ms and `interval` 100 ms (RFC 8289 §4.3, §4.4), `least`, `ecn` marks what may be marked.
 
 use super::managed::{
     BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortFacts, PortPlace, QueueContext, Queued,
@@ -15,7 +15,7 @@ use super::managed::{
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
-use crate::units::{Bytes, Time};
+use crate::units::Time;
 
 /// Share by which a time may change when it is counted in ticks; a larger change gives a warning.
 const LARGEST_ROUNDING: f64 = 0.01;
@@ -29,8 +29,8 @@ const ARITHMETIC: &[(&str, &str)] = &[
 pub struct CodelConfig {
     pub target: Time,
     pub interval: Time,
-    /// Bytes that remain in a queue that drops.
-    pub mtu: u32,
+    /// Fewer bytes than these do not remain in a queue that drops; none: more than the largest packet of the port.
+    pub least: Option<u32>,
     /// As Linux and ns-3 compute it.
     pub fixed_point: bool,
     /// Packets are marked instead of dropped where they may be.
@@ -50,8 +50,9 @@ impl CodelConfig {
                 format!("{interval} must be above the target, which is {target}, and at most 1000s");
             p.complain("interval", message);
         }
-        let help = "no packet is dropped if fewer bytes than this would remain queued (RFC 8289: the largest packet)";
-        let mtu = p.bytes("least", Bytes(1500), help).0.min(u64::from(u32::MAX)) as u32;
+        let help = "no packet is dropped if fewer bytes than this would remain queued; auto: if no more than the largest packet that has \
+                    come to the port would remain (RFC 8289), or fewer than 1500 B where [compat] repeats a simulator (ns-3)";
+        let least = p.bytes_or_auto("least", help).map(|bytes| bytes.0.min(u64::from(u32::MAX)) as u32);
         let help = "how times are computed (codel: exact; fq-codel: fixed-point, unless its ticks would change target or interval by \
                     more than 1 %)";
         let fine = [target, interval].into_iter().all(|time| rounding(time) <= LARGEST_ROUNDING);
@@ -66,7 +67,7 @@ impl CodelConfig {
         }
         let help = "mark packets that may be marked instead of dropping them: data, but not those of TCP without ECN (fq-codel, red and \
                     dualpi2: true; codel: false)";
-        CodelConfig { target, interval, mtu, fixed_point, ecn: p.flag("ecn", ecn, help) }
+        CodelConfig { target, interval, least, fixed_point, ecn: p.flag("ecn", ecn, help) }
     }
 
     /// Ticks hold other times than the scenario has.
@@ -108,8 +109,8 @@ impl DisciplineParameters for CodelConfig {
         self.rounded().or_else(|| port.aims_too_long(self.target))
     }
 
-    fn start(&self, _limit: Limit, _place: &PortPlace) -> CodelQueue {
-        CodelQueue::new(self)
+    fn start(&self, _limit: Limit, place: &PortPlace) -> CodelQueue {
+        CodelQueue { law: Law::new(self, place), state: Codel::default(), list: List::default() }
     }
 }
 
@@ -120,19 +121,33 @@ pub struct Law {
     /// In ticks.
     target: u64,
     interval: u64,
-    mtu: u64,
+    /// With fewer bytes left nothing is dropped; a byte more than the largest packet yet, if it grows.
+    least: u64,
+    grows: bool,
     ecn: bool,
 }
 
+/// Of ns-3: the payload of a full frame of Ethernet.
+const NS3_LEAST: u32 = 1500;
+
 impl Law {
-    pub fn new(config: &CodelConfig) -> Law {
+    pub fn new(config: &CodelConfig, place: &PortPlace) -> Law {
         let ticks = |time| ticks(time, config.fixed_point);
         Law {
             fixed_point: config.fixed_point,
             target: ticks(config.target),
             interval: ticks(config.interval),
-            mtu: u64::from(config.mtu),
+            least: u64::from(config.least.unwrap_or(if place.fixed_least { NS3_LEAST } else { 1 })),
+            grows: config.least.is_none() && !place.fixed_least,
             ecn: config.ecn,
+        }
+    }
+
+    /// A packet of this size has come to the port.
+    #[inline]
+    pub fn came(&mut self, size: u32) {
+        if self.grows {
+            self.least = self.least.max(u64::from(size) + 1);
         }
     }
 
@@ -201,7 +216,7 @@ impl Codel {
     #[inline]
     pub fn pass(&mut self, law: &Law) -> bool {
         // Where no time is too long, nor a queue too short, the packet would be judged.
-        let passes = law.target > 0 && law.mtu > 0;
+        let passes = law.target > 0 && law.least > 0;
         if passes {
             (self.above_until, self.dropping) = (0, false);
         }
@@ -221,7 +236,7 @@ impl Codel {
             return (None, false);
         };
         let waited = law.ticks(cx.now - packet.came);
-        if waited < law.target || list.bytes < law.mtu {
+        if waited < law.target || list.bytes < law.least {
             self.above_until = 0;
             return (Some(packet), false);
         }
@@ -273,14 +288,9 @@ pub struct CodelQueue {
     list: List,
 }
 
-impl CodelQueue {
-    pub fn new(config: &CodelConfig) -> CodelQueue {
-        CodelQueue { law: Law::new(config), state: Codel::default(), list: List::default() }
-    }
-}
-
 impl Discipline for CodelQueue {
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
+        self.law.came(packet.size);
         if cx.is_full_for(packet.size) {
             return cx.drop(packet, &BUFFER);
         }
@@ -291,7 +301,8 @@ impl Discipline for CodelQueue {
         self.state.dequeue(&self.law, &mut self.list, cx)
     }
 
-    fn lets_through(&mut self, _packet: &Packet, _size: u32) -> bool {
+    fn lets_through(&mut self, _packet: &Packet, size: u32) -> bool {
+        self.law.came(size);
         self.state.pass(&self.law)
     }
 

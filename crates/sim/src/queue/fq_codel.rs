@@ -6,7 +6,8 @@
 //!
 //! Source: Hoeiland-Joergensen, McKenney, Taht, Gettys, Dumazet, RFC 8290 (2018), §4. The defaults here are those of §5.2 but for
 //! the fixed-point arithmetic of Linux and ns-3 (exact where its ticks are too coarse for a scenario's times); with `ecn = false`
-//! they are exactly what ns-3.35 installs by default: 1024 queues, 10240 packets, quantum 1500 B, batches of 64.
+//! they are exactly what ns-3.35 installs by default: 1024 queues, 10240 packets, quantum 1500 B, batches of 64, `least` 1500 B
+//! (where [compat] does not decide it, it has to be set).
 //! Differs from the source: flows are told apart by source, destination and flow, with a hash of our own; other flows
 //! collide, as often. With `ns3_senders` the same ones collide ([`super::five_tuple`]).
 //! *Parameters*: `queues` (0: one for every flow, no collisions), `quantum`, `batch`, `salt`, `retire`, `ns3_senders`, and CoDel's.
@@ -96,7 +97,7 @@ impl DisciplineParameters for FqCodelConfig {
 
     fn start(&self, _limit: Limit, place: &PortPlace) -> FqCodel {
         FqCodel {
-            law: Law::new(&self.codel),
+            law: Law::new(&self.codel, place),
             quantum: i64::from(self.quantum),
             batch: self.batch,
             salt: mix64(self.salt) ^ hash_salt(place.seed),
@@ -235,6 +236,7 @@ impl FqCodel {
 
 impl Discipline for FqCodel {
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
+        self.law.came(packet.size);
         self.make_queues();
         let place = self.place_of(packet.key, |tuples| cx.five_tuple(&packet, tuples, 0));
         cx.waiting.push(&mut self.queues[place as usize].list, packet);
@@ -257,6 +259,7 @@ impl Discipline for FqCodel {
     }
 
     fn lets_through(&mut self, packet: &Packet, size: u32) -> bool {
+        self.law.came(size);
         self.make_queues();
         let own = self.place_of(flow_key(packet), |tuples| tuples.hash(packet.src, packet.dst, 0));
         if !self.queues[own as usize].codel.pass(&self.law) {

@@ -5,7 +5,7 @@ use crate::units::Rate;
 
 fn codel(fixed_point: bool, ecn: bool) -> CodelConfig {
     let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
-    CodelConfig { target, interval, mtu: 1500, fixed_point, ecn }
+    CodelConfig { target, interval, least: Some(1500), fixed_point, ecn }
 }
 
 fn port(config: CodelConfig) -> Port<CodelQueue> {
@@ -84,4 +84,20 @@ fn senders_that_react_are_marked_and_the_others_dropped() {
     assert_eq!(marked.len() + dropped.len(), 5, "{marked:?} {dropped:?}");
     assert!(marked.iter().all(|name| name % 2 == 0) && dropped.iter().all(|name| name % 2 == 1));
     assert_eq!(queue.take_marks(), marked.len() as u64);
+}
+
+#[test]
+fn a_queue_that_keeps_one_largest_packet_is_left_alone() {
+    // Two full frames wait whenever one leaves, always for more than the target.
+    let dropped = |least: Option<u32>| -> usize {
+        let mut queue = port(CodelConfig { least, ..codel(false, false) });
+        queue.offer(Time::ZERO, 0, 0, 1514);
+        let mut step = |n: u64| {
+            queue.offer(Time::from_ms(10 * n), 0, n + 1, 1514);
+            queue.serve(Time::from_ms(10 * n + 9)).1.len()
+        };
+        (0..200).map(&mut step).sum()
+    };
+    // What is dropped leaves one frame at a time.
+    assert_eq!([None, Some(1515), Some(1500)].map(dropped), [0, 0, 1]);
 }

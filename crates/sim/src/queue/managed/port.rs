@@ -45,6 +45,8 @@ pub struct PortPlace<'a> {
     /// Where what was inserted first goes first (compat modes): the shortest delay of a link by which packets
     /// for this port may come. Else 0.
     pub under_way: Time,
+    /// The bytes that a queue under CoDel keeps do not follow from the packets (compat modes).
+    pub fixed_least: bool,
 }
 
 #[cfg(test)]
@@ -57,5 +59,6 @@ impl PortPlace<'_> {
         asks_later: false,
         departs: false,
         under_way: Time::ZERO,
+        fixed_least: false,
     };
 }
