@@ -177,6 +177,12 @@ impl SharedBuffer {
         resume
     }
 
+    /// The sender behind this port is to be paused.
+    pub fn has_paused(&self, port: u16, class: u8) -> bool {
+        let lossless = self.lossless.as_ref();
+        lossless.is_some_and(|lossless| lossless.ingress[usize::from(port) * CLASSES + usize::from(class)].paused)
+    }
+
     /// The link behind this port came back: its sender no longer knows of a pause.
     pub fn forget_pauses(&mut self, port: u16) {
         if let Some(lossless) = &mut self.lossless {
@@ -231,6 +237,29 @@ pub fn first_pause(
         lossless.reserve + lossless.pool / ((1 << shift) + 1)
     };
     (0..ports.len() as u16).map(from).min()
+}
+
+/// The largest number of bytes that can wait for one port of a switch, in an otherwise empty buffer, before all other
+/// ports have paused their peers and what was in flight then has arrived.
+pub fn longest_queue(
+    size: Bytes,
+    ports: &[BufferedPort],
+    pfc: &PfcConfig,
+    nic: Rate,
+    packet: u64,
+) -> Option<u64> {
+    let lossless = Lossless::new(size, ports, pfc, nic, packet);
+    let classes = u64::from(pfc.classes);
+    let aside = |port: &PortShare| classes * (lossless.reserve + port.headroom);
+    let share = |port: &PortShare| classes as f64 / (1u64 << port.shift) as f64;
+    let (all_aside, all_shares): (u64, f64) =
+        (lossless.ports.iter().map(aside).sum(), lossless.ports.iter().map(share).sum());
+    // Each port is paused when it has taken this share of what all of them leave of the pool.
+    let from_others = |port: &PortShare| {
+        let shares = all_shares - share(port);
+        (lossless.pool as f64 * (shares / (1.0 + shares))) as u64 + all_aside - aside(port)
+    };
+    lossless.ports.iter().map(from_others).max()
 }
 
 /// Three packets and a pause frame.

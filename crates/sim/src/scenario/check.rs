@@ -5,7 +5,7 @@ use super::network::Network;
 use super::section::Section;
 use crate::compat::Rules;
 use crate::config::SwitchConfig;
-use crate::net::buffer::{BufferedPort, first_pause, headroom, lossless_headroom, set_aside};
+use crate::net::buffer::{BufferedPort, first_pause, headroom, longest_queue, lossless_headroom, set_aside};
 use crate::parameters::Source;
 use crate::queue::PortFacts;
 use crate::telemetry::TelemetryConfig;
@@ -112,16 +112,26 @@ fn pauses_passed_by(scenario: &Scenario) -> Option<String> {
             delay: topology.links[link as usize].delay,
         };
         let buffered: Vec<BufferedPort> = of_node.iter().map(port).collect();
-        let pause = first_pause(switch.buffer, &buffered, &switch.pfc, topology.nic_rate(), packet)?;
-        (limit.0 < pause).then(|| {
-            format!(
-                "switch.pfc: ports of {} drop what exceeds their limit of {limit} (switch.queue.limit), but a sender is \
-                 paused only when {} of its packets wait: pauses prevent no loss. Set pfc = {{ enabled = false }}, or a \
-                 larger limit",
-                topology.nodes[node as usize].name,
-                Bytes(pause / 1000 * 1000),
-            )
-        })
+        let nic = topology.nic_rate();
+        let pause = first_pause(switch.buffer, &buffered, &switch.pfc, nic, packet)?;
+        let longest = longest_queue(switch.buffer, &buffered, &switch.pfc, nic, packet)?;
+        let longest = Bytes(longest.next_multiple_of(1000));
+        let but = match limit {
+            limit if limit.0 < pause => format!(
+                "a sender is paused only when {} of its packets wait: pauses prevent no loss",
+                Bytes(pause / 1000 * 1000)
+            ),
+            limit if limit < longest => format!(
+                "up to {longest} can wait for one of them before the senders at all other ports are paused: pauses do not \
+                 prevent every loss"
+            ),
+            _ => return None,
+        };
+        Some(format!(
+            "switch.pfc: ports of {} drop what exceeds their limit of {limit} (switch.queue.limit), but {but}. Set pfc = {{ enabled = \
+             false }}, or a limit of at least {longest}",
+            topology.nodes[node as usize].name,
+        ))
     })
 }
 

@@ -6,8 +6,13 @@ fn star17(buffer: u64) -> SharedBuffer {
 
 /// The same for packets of this number of classes.
 fn star17_of(buffer: u64, classes: u32) -> SharedBuffer {
-    let port = BufferedPort { rate: Rate::from_gbps(100), delay: Time::from_us(1) };
-    let pfc = PfcConfig {
+    SharedBuffer::new(Bytes(buffer), &PORTS, &pfc(classes), 1.0, Rate::from_gbps(100), 1048)
+}
+
+const PORTS: [BufferedPort; 17] = [BufferedPort { rate: Rate::from_gbps(100), delay: Time::from_us(1) }; 17];
+
+fn pfc(classes: u32) -> PfcConfig {
+    PfcConfig {
         enabled: true,
         classes,
         reserve: Bytes(4096),
@@ -15,8 +20,22 @@ fn star17_of(buffer: u64, classes: u32) -> SharedBuffer {
         headroom_extra: false,
         resume_offset: Bytes(3072),
         shift: 3,
-    };
-    SharedBuffer::new(Bytes(buffer), &[port; 17], &pfc, 1.0, Rate::from_gbps(100), 1048)
+    }
+}
+
+#[test]
+fn a_queue_that_all_other_ports_feed_is_longest_when_the_last_of_them_is_paused() {
+    // Sixteen shares of an eighth of what they leave: two thirds of the pool, and what is set aside for each.
+    let mut buffer = star17(4 << 20);
+    let pool = buffer.lossless.as_ref().unwrap().pool;
+    let longest = longest_queue(Bytes(4 << 20), &PORTS, &pfc(1), Rate::from_gbps(100), 1048).unwrap();
+    assert_eq!(longest, pool * 2 / 3 + 16 * (4096 + 37_500));
+    let mut left: Vec<u16> = (0..16).collect();
+    while !left.is_empty() {
+        left.retain(|&port| buffer.admit(port, 3, 1000, 0) == Admission::Taken);
+    }
+    // Without what arrives after the pauses, within a packet of each.
+    assert!((longest - 16 * 37_500).abs_diff(buffer.held) < 16_000, "{} of {longest}", buffer.held);
 }
 
 #[test]

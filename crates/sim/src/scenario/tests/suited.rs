@@ -115,6 +115,20 @@ fn a_pause_is_compared_with_the_queues_that_a_transport_builds_up() {
 }
 
 #[test]
+fn a_limit_of_a_queue_is_compared_with_what_waits_before_all_of_its_senders_are_paused() {
+    let of = |limit: &str, pfc: &str| {
+        let queue = format!("{{ kind = \"priority\", limit = \"{limit}\" }}");
+        let sets = [("topology.hosts", "17"), ("switch.queue", &*queue), ("switch.pfc.enabled", pfc)];
+        warned(STAR, &sets, "switch.pfc: ports of s0 drop what exceeds their limit")
+    };
+    assert!(of("3MB", "true")[0].contains("pauses prevent no loss"), "{:?}", of("3MB", "true"));
+    let some = of("4MB", "true");
+    assert!(some[0].contains("pauses do not prevent every loss"), "{some:?}");
+    let enough = some[0].rsplit("at least ").next().unwrap();
+    assert_eq!([of(enough, "true"), of("4MB", "false")], [const { Vec::<String>::new() }; 2]);
+}
+
+#[test]
 fn losses_are_found_by_later_packets_of_the_flow() {
     let late = |reordering: &str, size: &str| {
         let text = format!(
