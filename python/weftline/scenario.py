@@ -261,7 +261,7 @@ class Scenario:
 
     @cached_property
     def _digests_of_laws(self) -> dict[str, str | None]:
-        """The digests of the code of its controllers in Python, None where one has none."""
+        """The digests of the code of its controllers in Python; None stands for a code that has no digest."""
         if not self.source.controllers:
             return {}
         from weftline import controllers
