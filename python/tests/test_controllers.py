@@ -171,6 +171,7 @@ def test_what_has_no_digest_is_named_with_the_code_that_reads_it(tmp_path):
     (tmp_path / "law.py").write_text(text.format("LOG"))
     with pytest.raises(InputError, match=r"LOG, which law reads \(law.py:4\): .*cannot pickle"):
         _ = Law.of_file("x", "law.py:law", tmp_path).digest
+    assert Law.of_file("x", "law.py:law", tmp_path).known_digest is None
     (tmp_path / "law.py").write_text(text.format("1"))
     assert Law.of_file("x", "law.py:law", tmp_path).digest
 
@@ -436,6 +437,8 @@ def test_the_command_line_runs_and_checks_a_controller_from_a_file(folder, monke
     assert main(["run", "fabric.toml", "--out", "out", "--quiet", *chosen]) == 0
     assert main(["run", "fabric.toml", *chosen[2:]]) == 2
     assert "--controller halve=FILE.py:CLASS" in capsys.readouterr().err
+    assert main(["run", "fabric.toml", *chosen[:2], "--set", "transport.controller.kind=python:halv"]) == 2
+    assert 'did you mean "python:halve"?' in capsys.readouterr().err
     assert main(["run", "fabric.toml", "--controller", "halve", *chosen[2:]]) == 2
     assert "expected NAME=FILE.py:CLASS" in capsys.readouterr().err
 

@@ -369,19 +369,27 @@ class Run:
         return json.loads(_native.distribution(str(self.folder), column, max_points, group))
 
     def deadlines(self, *, group: str | None = None) -> tuple[int, int]:
-        """Return how many flows (of a group) have a deadline, and how many of these had ended by it.
+        """Return how many deadlines of flows (of a group) were decided, and how many of these were met.
+
+        A deadline after the end of the run, of a flow that had not finished, is not decided.
 
         Raises
         ------
         InputError
             If the run has no such group.
         """
+        from weftline.measures import deadlines
+
         _check_group_name(group)
         check_group(self, group)
-        return self.deadlines_of(Flows(group=group))
+        count, met, left = deadlines.counts(self, Flows(group=group))
+        return count - left, met
 
     def deadlines_of(self, flows: Flows) -> tuple[int, int]:
-        """Return the same of flows chosen by group; 0 flows count if the run lacks the group."""
+        """Return how many flows chosen by group have a deadline, and how many of these had ended by it.
+
+        0 flows count if the run lacks the group.
+        """
         found = json.loads(_native.deadlines(str(self.folder), flows.group))
         return found["count"], found["met"]
 

@@ -1,4 +1,4 @@
-//! Deadlines met: flows that ended by theirs, of those that have one.
+//! Deadlines met: flows that ended by theirs, of all that have one, whether or not the run ended before it.
 
 use std::path::Path;
 

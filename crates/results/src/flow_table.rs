@@ -88,8 +88,6 @@ impl FlowRows {
         let id = |value: &dyn Fn(&FlowRecord) -> u32| {
             Arc::new(UInt32Array::from_iter_values(records.iter().map(value)))
         };
-        let met =
-            |r: &FlowRecord| r.deadline.map(|deadline| r.finish.is_some_and(|finish| finish <= deadline));
         RecordBatch::try_new(
             self.schema.clone(),
             vec![
@@ -114,7 +112,7 @@ impl FlowRows {
                 Arc::new(self.transports.column(records.iter().map(|r| r.transport))),
                 Arc::new(self.controllers.column(records.iter().map(|r| r.transport))),
                 ns(&|r| r.deadline),
-                Arc::new(records.iter().map(met).collect::<BooleanArray>()),
+                Arc::new(records.iter().map(FlowRecord::met_deadline).collect::<BooleanArray>()),
             ],
         )
         .expect("columns are made in the order and of the types of the schema, each from all records")

@@ -44,13 +44,15 @@ def test_open_deadlines_are_counted_apart(swept):
             of = rows(run)
             end = run.summary["end_ns"]
             left = sum(fct is None and deadline > end for fct, deadline, *_ in of)
-            met = sum(row[2] for row in of)
+            met = sum(row[2] is True for row in of)
             assert deadlines.counts(run) == (len(of), met, left)
+            assert run.deadlines() == (len(of) - left, met)
+            assert left == sum(row[2] is None for row in of), "null in the table"
             assert metric("deadlines_met").value(run, Flows()) == met / (len(of) - left)
             some = Flows(first_ns=500_000.0)
             late = [row for row in of if row[3] >= 500_000.0]
             left = sum(fct is None and deadline > end for fct, deadline, *_ in late)
-            assert deadlines.counts(run, some) == (len(late), sum(row[2] for row in late), left)
+            assert deadlines.counts(run, some) == (len(late), sum(row[2] is True for row in late), left)
 
 
 def test_the_verdict_is_open_where_open_deadlines_could_change_it(swept, monkeypatch):

@@ -97,8 +97,9 @@ def of_flows(flows: dict, summary: dict, resolved: dict) -> Iterator[str]:
             yield f"{where}: finish, fct and slowdown are not null together"
         if flow["packets_retransmitted"] > flow["packets_sent"]:
             yield f"{where}: more packets were sent again than sent"
-        if (flow["met_deadline"] is None) != (flow["deadline_ns"] is None):
-            yield f"{where}: met_deadline without a deadline, or no met_deadline with one"
+        deadline = flow["deadline_ns"]
+        if (flow["met_deadline"] is None) != (deadline is None or (finish is None and deadline > end)):
+            yield f"{where}: met_deadline where it is not decided, or no met_deadline where it is"
         if finish is None:
             continue
         if abs(finish - flow["start_ns"] - fct) > ROUNDING * max(finish, 1) or finish > end + 1e-3:

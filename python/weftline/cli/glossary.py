@@ -34,7 +34,10 @@ COLUMNS = {
     ),
     "group": ("column of flows.parquet", "Group of the workload; results can be filtered by it."),
     "deadline_ns": ("column of flows.parquet, ns", "The flow's deadline; null without one."),
-    "met_deadline": ("column of flows.parquet", "Whether it finished by its deadline; null without one."),
+    "met_deadline": (
+        "column of flows.parquet",
+        "Whether it finished by its deadline; null without one, and if the run ended before both.",
+    ),
     "job": ("column of jobs.parquet", "Group of the workload whose step it is."),
     "workload": ("column of jobs.parquet", "Number of the workload in the scenario, from 0."),
     "step": ("column of jobs.parquet", "Number of the step within the workload, from 0."),

@@ -117,10 +117,19 @@ def flow_rows(made: Plan, outcome: Outcome) -> list[dict[str, Any]]:
             "packets_retransmitted": (found or {}).get("retransmitted") or 0,
             "timeouts": (found or {}).get("timeouts") or 0,
         }
-        if flow.get("deadline_ns") is not None:
-            row["met_deadline"] = finished is not None and row["finish_ns"] <= flow["deadline_ns"]
         rows.append(row)
+    end = _end_ns(made, rows)
+    for row in rows:
+        deadline, finish = row.get("deadline_ns"), row["finish_ns"]
+        if deadline is not None and (finish is not None or deadline <= end):  # else it is not decided
+            row["met_deadline"] = finish is not None and finish <= deadline
     return sorted(rows, key=lambda row: (row["finish_ns"] is None, row["finish_ns"] or 0, row["flow_id"]))
+
+
+def _end_ns(made: Plan, rows: list[dict[str, Any]]) -> float:
+    """Return when the run ended: at `run.until`, else with the last flow."""
+    ends = (row["finish_ns"] for row in rows if row["finish_ns"] is not None)
+    return float(made.until_ns or max(ends, default=0.0))
 
 
 def _write_flows(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -204,7 +213,7 @@ def summary_of(
         "flows_done": len(finished),
         "flows_unfinished": len(rows) - len(finished),
         "flows_not_due": simulated.summary.get("flows_not_due", 0),
-        "end_ns": float(made.until_ns or max((row["finish_ns"] for row in finished), default=0.0)),
+        "end_ns": _end_ns(made, rows),
         "bytes_on_wire": sum(found.sent_bytes for found in counters.values()),
         "packet_hops": sum(found.sent_packets for found in counters.values()),
         "drops": drops,

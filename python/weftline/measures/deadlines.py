@@ -40,11 +40,9 @@ def counts(run: Run, flows: Flows = ALL) -> tuple[int, int, int]:
     of_group = run.deadlines_of(flows)
     if not of_group[0] or (all_done and not (flows.is_by_size or flows.is_by_start)):
         return (*of_group, 0)
-    met = flow_rows.read(run)["met_deadline"]  # None without a deadline
-    rows = [n for n in flow_rows.chosen(run, flows, finished=None) if met[n] is not None]
-    if all_done:
-        return len(rows), sum(met[n] for n in rows), 0
-    ends = columns.read(run.flows, ("deadline_ns", "fct_ns"))
-    end = run.summary.get("end_ns") or 0.0
-    left = sum(ends["fct_ns"][n] is None and ends["deadline_ns"][n] > end for n in rows)
-    return len(rows), sum(met[n] for n in rows), left
+    of = columns.read(run.flows, ("deadline_ns", "met_deadline", "fct_ns"))
+    deadline, end = of["deadline_ns"], run.summary.get("end_ns") or 0.0
+    rows = [n for n in flow_rows.chosen(run, flows, finished=None) if deadline[n] is not None]
+    # Earlier versions wrote false, in place of null, where a deadline is not decided.
+    left = sum(of["fct_ns"][n] is None and deadline[n] > end for n in rows)
+    return len(rows), sum(of["met_deadline"][n] is True for n in rows), left

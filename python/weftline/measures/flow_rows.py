@@ -48,7 +48,7 @@ class Flows:
 ALL = Flows()
 
 
-_COLUMNS = ("start_ns", "size_bytes", "group", "fct_ns", "ideal_fct_ns", "slowdown", "met_deadline")
+_COLUMNS = ("start_ns", "size_bytes", "group", "fct_ns", "ideal_fct_ns", "slowdown")
 
 
 def read(run: Run) -> dict[str, list[Any]]:

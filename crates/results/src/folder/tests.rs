@@ -55,6 +55,7 @@ fn flow(id: u32, size: u64, fct_us: Option<u64>) -> FlowRecord {
         group: (id % 2) as u16,
         transport: (id % 2) as u16,
         deadline: (id == 0).then_some(Time::from_us(20)),
+        until: start,
     }
 }
 

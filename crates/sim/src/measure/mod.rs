@@ -38,9 +38,20 @@ pub struct FlowRecord {
     pub group: u16,
     pub transport: u16,
     pub deadline: Option<Time>,
+    /// Until when the flow was observed: its end, or that of the run; set when the record is passed on.
+    pub until: Time,
 }
 
 impl FlowRecord {
+    /// Whether the flow ended by its deadline; none without one, and where the run ended before both.
+    pub fn met_deadline(&self) -> Option<bool> {
+        let deadline = self.deadline?;
+        match self.finish {
+            Some(finish) => Some(finish <= deadline),
+            None => (deadline <= self.until).then_some(false),
+        }
+    }
+
     /// Returns the specification of the flow, as far as its ideal time depends on it.
     pub fn asked(&self) -> FlowSpec {
         FlowSpec {
@@ -68,6 +79,7 @@ impl FlowRecord {
             group: spec.group,
             transport: spec.transport,
             deadline: spec.deadline,
+            until: start,
         }
     }
 }
@@ -427,3 +439,6 @@ pub struct Progress {
     pub packet_hops: u64,
     pub cpu_seconds: f64,
 }
+
+#[cfg(test)]
+mod tests;

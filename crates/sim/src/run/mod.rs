@@ -346,8 +346,8 @@ impl Simulation {
             collected.flows.append(&mut self.given_up);
         }
         for record in &mut collected.flows {
-            let ended = record.finish.unwrap_or(self.now);
-            record.ideal = self.ideals.of(&record.asked(), record.start, ended);
+            record.until = record.finish.unwrap_or(self.now);
+            record.ideal = self.ideals.of(&record.asked(), record.start, record.until);
         }
         // After what the regions recorded for the same time.
         collected.samples.append(&mut self.samples);

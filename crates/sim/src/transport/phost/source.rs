@@ -174,6 +174,7 @@ impl SourceFlow {
             group: self.group,
             transport: self.transport,
             deadline: self.deadline,
+            until: finish.unwrap_or(self.start),
         }
     }
 }

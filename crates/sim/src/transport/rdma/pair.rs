@@ -398,6 +398,7 @@ impl QueuePair {
             group: self.group,
             transport: self.transport,
             deadline: self.deadline,
+            until: finish.unwrap_or(self.start),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::congestion::window::{Profile, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
 use crate::doc::SchemeDoc;
 use crate::net::ecn::EcnDefaults;
-use crate::parameters::{Names, Parameters, Value};
+use crate::parameters::{Names, Parameters, Value, nearest};
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::PintConfig;
 use crate::transport::TransportConfig;
@@ -471,10 +471,13 @@ fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConf
             return Some(ControllerConfig::External(external.clone()));
         }
         if name.starts_with("python:") {
+            let given = cx.controllers.iter().map(|c| &*c.name);
+            let near = nearest(bare, given).map(|near| format!("did you mean \"python:{near}\"? Otherwise "));
+            let hint = near.unwrap_or_default();
             let message = format!(
-                "controller \"{bare}\" is written in Python; set its location: --controller {bare}=FILE.py:CLASS, \
-                 {bare} = \"FILE.py:CLASS\" below [controllers] of a sweep, or controllers={{\"{bare}\": ...}} in \
-                 Python"
+                "controller \"{bare}\" is written in Python; {hint}set its location: --controller \
+                 {bare}=FILE.py:CLASS, {bare} = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
+                 controllers={{\"{bare}\": ...}} in Python"
             );
             table.refuse_kind(message);
             return None;
