@@ -17,7 +17,8 @@ class Controller:
     """Base of a congestion controller in Python; one object steers one flow.
 
     A subclass defines `on_ack` and sets `rate_bps`, `cwnd_bytes` or both. The transport reads them after
-    each call: packets leave paced at `rate_bps`, with at most `cwnd_bytes` in flight if that is not None.
+    each call: packets leave paced at `rate_bps`, and if `cwnd_bytes` is not None, only while fewer bytes are
+    in flight.
 
     Attributes
     ----------
@@ -28,7 +29,8 @@ class Controller:
         Pacing rate in bit/s; starts at the line rate. The transport keeps it between 1 bit/s and the line
         rate.
     cwnd_bytes : int or None
-        Bytes allowed in flight; None for a law that steers the rate alone.
+        Bytes in flight below which a packet may leave, so a window of ``cwnd_bytes / mtu`` packets, rounded
+        up; None for a law that steers the rate alone.
 
     Notes
     -----
