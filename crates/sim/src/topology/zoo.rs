@@ -1,8 +1,8 @@
 //! From a graph of the Topology Zoo to a network: places become switches, each with hosts on access links.
 //!
 //! A link's rate is its `LinkSpeedRaw` (bit/s) if the graph has it; its delay is the great-circle distance of
-//! its ends at two thirds of the speed of light. Duplicate edges are merged and self-loops removed, with a
-//! warning.
+//! its ends at two thirds of the speed of light. Duplicate edges and self-loops are removed, with a warning that
+//! names the rate that is lost.
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
 
@@ -131,10 +131,10 @@ impl Graph {
                 ));
             }
         }
-        let mut joined: FxHashMap<(usize, usize), ()> = FxHashMap::default();
+        let mut joined: FxHashMap<(usize, usize), Rate> = FxHashMap::default();
         let (mut loops, mut duplicates, mut unplaced) = (
             Changed::new("self-loop(s) dropped"),
-            Changed::new("duplicate edge(s) merged"),
+            Changed::new("duplicate edge(s) dropped"),
             Changed::new("link(s)"),
         );
         for edge in &self.edges {
@@ -146,8 +146,9 @@ impl Graph {
                 loops.add(edge.line, ends());
                 continue;
             }
-            if joined.insert((a.min(b), a.max(b)), ()).is_some() {
-                duplicates.add(edge.line, ends());
+            if let Some(kept) = joined.get(&(a.min(b), a.max(b))) {
+                let lost = edge.rate().ok().flatten().unwrap_or(options.default_rate);
+                duplicates.add(edge.line, format!("{}: its link keeps {kept}, without these {lost}", ends()));
                 continue;
             }
             let delay = match (self.places[a].position(), self.places[b].position()) {
@@ -158,11 +159,13 @@ impl Graph {
                 }
             };
             let rate = edge.rate()?.unwrap_or(options.default_rate);
+            joined.insert((a.min(b), a.max(b)), rate);
             topology.links.push(Link { a: (first + a) as NodeId, b: (first + b) as NodeId, rate, delay });
         }
         let default =
             format!(" without the coordinates of both ends have default_delay = {}", options.default_delay);
-        Ok([loops.warning(""), duplicates.warning(""), unplaced.warning(&default)]
+        let first = ", as a link has the rate of its first edge";
+        Ok([loops.warning(""), duplicates.warning(first), unplaced.warning(&default)]
             .into_iter()
             .flatten()
             .collect())

@@ -24,12 +24,14 @@ fn places_become_switches_with_a_host_each() {
 
 #[test]
 fn duplicates_and_loops_are_dropped_with_a_warning() {
-    let more = "edge [ source 1 target 0 ]\nedge [ source 1 target 1 ]\n]";
+    let more = "edge [ source 1 target 0 LinkSpeedRaw 4e10 ]\nedge [ source 1 target 1 ]\n]";
     let text = TWO.trim_end().trim_end_matches(']').to_string() + more;
     let (t, warnings) = zoo(&text.replacen("Latitude 0 ", "", 1)).unwrap();
     assert_eq!(t.links.len(), 3);
     assert_eq!(warnings[0], "1 self-loop(s) dropped (first: line 8, Bé - Bé)");
-    assert_eq!(warnings[1], "1 duplicate edge(s) merged (first: line 7, Bé - A-b)");
+    let expected = "1 duplicate edge(s) dropped, as a link has the rate of its first edge (first: line 7, Bé - A-b: its link keeps \
+                    10Gbps, without these 40Gbps)";
+    assert_eq!(warnings[1], expected);
     assert!(warnings[2].contains("default_delay = 1ms (first: line 6, A-b - Bé)"), "{}", warnings[2]);
 }
 
