@@ -14,7 +14,7 @@ use crate::parameters::{Source, Value, nearest};
 use crate::telemetry::TelemetryConfig;
 use crate::topology::{HostId, NodeId, Topology};
 use crate::transport::{DEFAULT, Framing, ReadContext, TransportConfig};
-use crate::units::Rate;
+use crate::units::{Rate, Time, two_digits};
 use crate::workload::placement::Placed;
 use crate::workload::spec::ReadParquet;
 use crate::workload::{self, FlowSource, Traffic, WorkloadContext, WorkloadSpec};
@@ -244,6 +244,9 @@ fn add_source(
             if let Some(message) = stranded(&*source, hosts.topology) {
                 section.complain_here(message);
             }
+            if let Some(message) = too_short(&*source, spec, cx.until) {
+                section.warn(format!("{}: {message}", section.path_of("duration")));
+            }
             traffic.sources.push(source);
         }
         Err(error) => section.complain(error.key, error.message),
@@ -281,6 +284,26 @@ fn stranded(source: &dyn FlowSource, topology: &Topology) -> Option<String> {
     let mut flows = source.clone_box();
     let mut flows = std::iter::from_fn(|| flows.next()).take(LOOKED_AT);
     flows.find_map(|flow| topology.stranded(flow.src, flow.dst))
+}
+
+/// What is wrong with the time of a source whose flows arrive at random, if none of them arrives in it.
+fn too_short(source: &dyn FlowSource, spec: &WorkloadSpec, until: Until) -> Option<String> {
+    let (asked, duration) = (source.asked()?, spec.duration?);
+    let end = match until {
+        Until::At(end) => end,
+        Until::FlowsDone { .. } => Time::MAX,
+    };
+    // That the run ends before it starts is another warning.
+    if spec.start >= end || source.clone_box().next().is_some_and(|first| first.start <= end) {
+        return None;
+    }
+    let within = duration.min(end.saturating_sub(spec.start));
+    let expected = within.as_seconds() * asked.arrivals;
+    Some(format!(
+        "none of its flows start: at this load they arrive every {} on average, {expected:.2} of them within {within}; use a longer \
+         duration or a higher load",
+        Time(two_digits((1e12 / asked.arrivals) as u64))
+    ))
 }
 
 /// Index of the group of this name, made if it is new. The last index stands for all beyond it.

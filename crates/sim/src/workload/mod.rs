@@ -235,6 +235,8 @@ pub struct JobShape {
 /// The load to which randomly arriving flows are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AskedLoad {
+    /// Mean number of arrivals per second.
+    pub arrivals: f64,
     /// Mean offered payload in bit/s.
     pub rate: f64,
     /// Variance of the payload offered per second, in bit^2: arrivals per second times the mean square of the
@@ -250,7 +252,12 @@ impl AskedLoad {
         let (mean, square) = (sizes.mean(), sizes.mean_square());
         let bytes = fixed + draws * mean;
         let bytes_squared = draws * (square - mean * mean) + bytes * bytes;
-        AskedLoad { rate: per_second * bytes * 8.0, variance: per_second * bytes_squared * 64.0, terms }
+        AskedLoad {
+            arrivals: per_second,
+            rate: per_second * bytes * 8.0,
+            variance: per_second * bytes_squared * 64.0,
+            terms,
+        }
     }
 }
 

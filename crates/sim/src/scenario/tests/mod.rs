@@ -208,11 +208,17 @@ fn marking_follows_the_controller_and_timeouts_the_base_rtt() {
     let rdma = rdma_of(&scenario.transports[0]);
     // Four times 32 MiB at 100 Gb/s.
     assert_eq!(rdma.rto, Some(Time(4 * 2_684_354_560)));
-    let far =
-        load_with(STAR, &[("switch.buffer", "60GB"), ("topology.host_link.delay", "1ms")]).ok().unwrap();
-    let rdma = rdma_of(&far.transports[0]);
+    let slow = [("switch.buffer", "4GB"), ("topology.host_link.rate", "1Gbps")];
+    let slow = load_with(STAR, &slow).ok().unwrap();
+    assert_eq!(
+        rdma_of(&slow.transports[0]).rto,
+        Some(Time::from_ms(10_000)),
+        "the buffer takes longer to empty"
+    );
+    assert!(load_with(STAR, &[("switch.buffer", "4GiB")]).is_ok());
+    let refused = load_with(STAR, &[("switch.buffer", "4294967297B")]).err().unwrap().to_string();
+    assert!(refused.contains("is not a buffer: expected more than 0 and at most"), "{refused}");
     // Base RTT: 4 ms of links and two payloads of 1000 B at 100 Gb/s.
-    assert_eq!(rdma.rto, Some(Time::from_ms(10_000)), "the 60 GB buffer takes longer to empty");
     let far = [("switch.pfc.enabled", "false"), ("topology.host_link.delay", "1ms")];
     let far = load_with(STAR, &far).ok().unwrap();
     let rdma = rdma_of(&far.transports[0]);
@@ -336,6 +342,28 @@ fn a_workload_that_begins_after_the_end_of_the_run_is_warned_about() {
     };
     assert!(warned("2ms").contains("workload.0.start: none of its flows start, as the run ends at 2ms"));
     assert_eq!(warned("3ms"), "");
+}
+
+#[test]
+fn a_workload_with_a_load_that_brings_no_flow_is_warned_about() {
+    let warned = |duration: &str, more: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"poisson\"\nload = 0.1\nduration = \"{duration}\"\n{more}"
+        );
+        load(&text).warnings
+    };
+    // Four hosts bring 10 Gb/s each, in flows of 1.7 MB.
+    let none = |within: &str| {
+        format!(
+            "workload.0.duration: none of its flows start: at this load they arrive every 340us on average, 0.03 of them within \
+             {within}; use a longer duration or a higher load"
+        )
+    };
+    assert_eq!(warned("10us", ""), [none("10us")]);
+    assert_eq!(warned("10ms", "[run]\nuntil = \"10us\"\n"), [none("10us")]);
+    assert_eq!(warned("10ms", ""), [""; 0]);
+    let later = warned("10us", "start = \"1ms\"\n[run]\nuntil = \"1ms\"\n");
+    assert!(later.len() == 1 && later[0].contains("the run ends at 1ms"), "{later:?}");
 }
 
 #[test]
