@@ -299,25 +299,22 @@ impl RunFolder {
 }
 
 impl Sink for RunFolder {
-    fn flows(&mut self, batch: &[FlowRecord]) -> std::io::Result<()> {
-        self.waiting_flows.extend_from_slice(batch);
-        if self.waiting_flows.len() >= ROWS_PER_BATCH {
+    fn flows(&mut self, mut rows: &[FlowRecord]) -> std::io::Result<()> {
+        while fill(&mut self.waiting_flows, &mut rows) {
             self.flush_flows()?;
         }
         Ok(())
     }
 
-    fn samples(&mut self, batch: &[Sample]) -> std::io::Result<()> {
-        self.waiting_samples.extend_from_slice(batch);
-        if self.waiting_samples.len() >= ROWS_PER_BATCH {
+    fn samples(&mut self, mut rows: &[Sample]) -> std::io::Result<()> {
+        while fill(&mut self.waiting_samples, &mut rows) {
             self.flush_samples()?;
         }
         Ok(())
     }
 
-    fn digests(&mut self, batch: &[DigestRecord]) -> std::io::Result<()> {
-        self.waiting_digests.extend_from_slice(batch);
-        if self.waiting_digests.len() >= ROWS_PER_BATCH {
+    fn digests(&mut self, mut rows: &[DigestRecord]) -> std::io::Result<()> {
+        while fill(&mut self.waiting_digests, &mut rows) {
             self.flush_digests()?;
         }
         Ok(())
@@ -329,6 +326,15 @@ impl Sink for RunFolder {
             None => Ok(false),
         }
     }
+}
+
+/// Moves rows to those that wait, up to a whole batch; returns whether it is one. Pages of a file follow its batches: with batches of
+/// one length its bytes do not show in which portions rows came, which differ by the number of threads.
+fn fill<T: Clone>(waiting: &mut Vec<T>, rows: &mut &[T]) -> bool {
+    let (fitting, rest) = rows.split_at(rows.len().min(ROWS_PER_BATCH - waiting.len()));
+    waiting.extend_from_slice(fitting);
+    *rows = rest;
+    waiting.len() == ROWS_PER_BATCH
 }
 
 /// Empties a claimed folder of an earlier run.

@@ -305,6 +305,34 @@ fn the_summary_lists_the_changes_that_happened_and_an_empty_list_where_none_did(
 }
 
 #[test]
+fn files_do_not_depend_on_the_portions_in_which_rows_come() {
+    let files = |portion: usize| {
+        let dir = Scratch::new();
+        let mut folder = RunFolder::create(&dir.join("r"), false, about(), names()).unwrap();
+        let sample = |n: u64| Sample {
+            time: Time::from_us(n / 8),
+            entity: Entity::Port(3, n as u32 % 4),
+            metric: "queue_bytes",
+            value: (n * n % 7919) as f64,
+        };
+        let samples: Vec<Sample> = (0..30_000).map(sample).collect();
+        let flows: Vec<FlowRecord> = (0..10_000).map(|n| flow(n, 1000, Some(15))).collect();
+        for rows in samples.chunks(portion) {
+            folder.samples(rows).unwrap();
+        }
+        for rows in flows.chunks(portion) {
+            folder.flows(rows).unwrap();
+        }
+        folder.finish(&outcome(Ending::Done), &Resources::default()).unwrap();
+        ["series.parquet", "flows.parquet"].map(|file| fs::read(dir.join("r").join(file)).unwrap())
+    };
+    let whole = files(usize::MAX);
+    for portion in [1, 3000, 4096, 5000, 20_000] {
+        assert!(files(portion) == whole, "in portions of {portion}");
+    }
+}
+
+#[test]
 fn an_interrupted_run_leaves_readable_files_that_say_so() {
     let dir = Scratch::new();
     let mut folder = RunFolder::create(&dir.join("r"), false, about(), names()).unwrap();
