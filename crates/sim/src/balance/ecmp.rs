@@ -3,7 +3,7 @@
 //! Two forms: ours, a 64-bit mix of the flow's hash with the switch's salt; and the HPCC authors', MurmurHash3 over
 //! the addresses and ports with the switch's node id as seed (Appleby, 2011; x86, 32 bits).
 
-use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders, Shares};
 use crate::doc::SchemeDoc;
 use crate::engine::murmur;
 use crate::engine::random::{hash_salt, mix64};
@@ -40,7 +40,13 @@ impl BalancerParameters for EcmpParameters {
     }
 
     fn facts(&self) -> BalancerFacts {
-        BalancerFacts { hashes_ports: true, repeats: true, goes_by_flow: true, ..BalancerFacts::default() }
+        BalancerFacts {
+            hashes_ports: true,
+            repeats: true,
+            goes_by_flow: true,
+            shares: Some(Shares::Equal),
+            ..BalancerFacts::default()
+        }
     }
 
     fn order(&self) -> Reorders {

@@ -6,7 +6,7 @@
 //! Source: the spray counters of the pHost authors' simulator (Gao et al., "pHost", CoNEXT 2015); for the digits, those of
 //! [`super::destination`].
 
-use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders, Shares};
 use crate::doc::SchemeDoc;
 use crate::packet::Packet;
 use crate::parameters::Parameters;
@@ -36,7 +36,7 @@ impl BalancerParameters for LabelParameters {
         Reorders::Never
     }
     fn facts(&self) -> BalancerFacts {
-        BalancerFacts { follows_labels: true, ..BalancerFacts::default() }
+        BalancerFacts { follows_labels: true, shares: Some(Shares::Equal), ..BalancerFacts::default() }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Load balancers: which of the equally good ports a packet leaves by. One file each.
 //!
-//! A new one is a file here (`DOC`, parameters with [`BalancerParameters`], state with [`LoadBalancer`], tests), a `pub mod` and a
-//! line in [`registry!`]. Most only choose. One that does more asks for [`Events`] of its switch and acts through what these
-//! bring along; it may send probes, set a timer, carry a word in every packet between switches, and work at hosts.
+//! A new one is a file here (`DOC`, parameters with [`BalancerParameters`], state with [`LoadBalancer`],
+//! tests), a `pub mod` and a line in [`registry!`]. Most only choose. One that does more asks for [`Events`]
+//! of its switch and acts through what these bring along; it may send probes, set a timer, carry a word in
+//! every packet between switches, and work at hosts.
 
 pub mod adaptive;
 pub mod best_hops;
@@ -46,8 +47,8 @@ pub use fabric::{Fabric, Neighbour, Side};
 pub use flowlets::FlowletParameters;
 pub use network_view::NetworkView;
 
-/// The parameters of a balancer: read from a scenario once, then used to start the state of every switch. The default of each
-/// method is that of a balancer that serves all networks and needs no events.
+/// The parameters of a balancer: read from a scenario once, then used to start the state of every switch. The
+/// default of each method is that of a balancer that serves all networks and needs no events.
 pub trait BalancerParameters: Sized {
     const DOC: SchemeDoc;
     /// At a switch, or at a host: with [`LoadBalancer`].
@@ -76,7 +77,8 @@ pub trait BalancerParameters: Sized {
     fn at_host(&self, _seed: u64, _host: u32) -> Option<Self::State> {
         None
     }
-    /// What a packet that carries this word has on the wire for it, on a link between two switches or another one.
+    /// What a packet that carries this word has on the wire for it, on a link between two switches or another
+    /// one.
     fn tag(&self, _word: u64, _between_switches: bool) -> Option<Tag> {
         None
     }
@@ -89,19 +91,23 @@ pub trait BalancerParameters: Sized {
 /// What others ask about a balancer without knowing which it is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BalancerFacts {
-    /// It tells flows apart by the hash of their packets, so it cannot balance senders that give every packet another hash.
+    /// It tells flows apart by the hash of their packets, so it cannot balance senders that give every packet
+    /// another hash.
     pub goes_by_flow: bool,
-    /// Where the HPCC authors' hash is to be used, it hashes ports, which packets then carry in place of a hash of the flow.
+    /// Where the HPCC authors' hash is to be used, it hashes ports, which packets then carry in place of a
+    /// hash of the flow.
     pub hashes_ports: bool,
     /// The sender chooses the path of a packet by the packet's label.
     pub follows_labels: bool,
-    /// It gets [`Place::tor`], [`Place::neighbours`] and [`Place::fabric`]: switches with hosts, and where ports lead.
+    /// It gets [`Place::tor`], [`Place::neighbours`] and [`Place::fabric`]: switches with hosts, and where
+    /// ports lead.
     pub knows_fabric: bool,
     /// It holds packets at switches for a time that does not mean congestion.
     pub holds_packets: bool,
     /// Maximum number of subflows of a connection that it tells apart; none: it does not look at subflows.
     pub distinguishable_subflows: Option<u32>,
-    /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that sets this interval, and its value.
+    /// Every switch with hosts sends a probe to all others this often, traffic or not: the key that sets this
+    /// interval, and its value.
     pub probes: Option<(&'static str, Time)>,
     /// Switches pass on every probe that they receive, also where others of the same round have come before.
     pub copies_probes: bool,
@@ -109,10 +115,22 @@ pub struct BalancerFacts {
     pub probe_packet: Option<(u8, u16)>,
     /// It chooses by what is in the packet, whatever passed before and whenever.
     pub repeats: bool,
+    /// How packets divide among next hops; none: by what happens there.
+    pub shares: Option<Shares>,
     /// Bytes that a switch has for each switch with hosts.
     pub rack_bytes: u64,
     /// Bytes that a switch with hosts has for each other one with which its hosts exchange packets.
     pub leaf_bytes: u64,
+}
+
+/// How packets divide among next hops, however busy these are.
+#[derive(Debug, Clone, Copy)]
+pub enum Shares {
+    /// All next hops get the same number.
+    Equal,
+    /// All to a host take the same one, by its number, the ways below the switch ([`Place::ways_below`]) and
+    /// the number of next hops.
+    ByDestination(fn(u32, u32, usize) -> usize),
 }
 
 registry! {
@@ -196,8 +214,8 @@ pub trait LoadBalancer {
     fn events(&self) -> Events {
         Events::NONE
     }
-    /// A packet has come in, and its port is not chosen yet. `word`: what it carries between its first and its last switch for
-    /// balancers. By how many bytes it grows, or shrinks.
+    /// A packet has come in, and its port is not chosen yet. `word`: what it carries between its first and
+    /// its last switch for balancers. By how many bytes it grows, or shrinks.
     fn on_arrival(&mut self, _arrival: &Arrival, _word: &mut u64) -> i32 {
         0
     }
@@ -205,7 +223,8 @@ pub trait LoadBalancer {
     fn on_forward(&mut self, _forward: &Forward, _word: &mut u64) -> i32 {
         0
     }
-    /// A packet whose port is chosen: returned, it is forwarded; else the switch holds it until [`SwitchContext::release`].
+    /// A packet whose port is chosen: returned, it is forwarded; else the switch holds it until
+    /// [`SwitchContext::release`].
     fn holds(
         &mut self,
         _forward: &Forward,
@@ -322,7 +341,8 @@ impl Events {
     pub const FORWARDS: Events = Events(2);
     /// [`LoadBalancer::on_departure`] for every packet.
     pub const DEPARTURES: Events = Events(4);
-    /// The same for packets that leave for another switch. It may be called for packets to hosts too, and must ignore them.
+    /// The same for packets that leave for another switch. It may be called for packets to hosts too, and
+    /// must ignore them.
     pub const FABRIC_DEPARTURES: Events = Events(8);
     /// Packets carry a word for it, which the others may change.
     pub const WORDS: Events = Events(16);
@@ -341,7 +361,8 @@ impl Events {
 /// What a balancer may read of its switch, and the time. Values that it does not read cost nothing.
 pub trait Ports {
     fn now(&self) -> Time;
-    /// Bytes that a packet would wait for at a port: those queued, and the rest of the packet in transmission.
+    /// Bytes that a packet would wait for at a port: those queued, and the rest of the packet in
+    /// transmission.
     fn backlog(&self, port: u32) -> u64;
     fn rate(&self, port: u32) -> Rate;
     /// The word that the packet carries between switches ([`Events::WORDS`]).
@@ -365,8 +386,8 @@ pub trait SwitchContext: Ports {
     fn leads_to(&self, port: u32, host: u32) -> bool;
     /// Whether a neighbour has this switch on a shortest path to a host.
     fn leads_here(&self, neighbour: &Neighbour, host: u32) -> bool;
-    /// Sends a probe by a port, once the balancer has returned. It says its size and class (0: before all others) and what
-    /// `src`, `aux`, `seq` and `sent` are to bring; the rest is filled in.
+    /// Sends a probe by a port, once the balancer has returned. It says its size and class (0: before all
+    /// others) and what `src`, `aux`, `seq` and `sent` are to bring; the rest is filled in.
     fn send(&mut self, port: u32, probe: Packet);
     /// Sends a packet on that was held, once the balancer has returned, in the order of these calls.
     fn release(&mut self, packet: Held);
@@ -444,7 +465,8 @@ pub struct Place<'a> {
     pub ways_below: u32,
     /// Its number among the switches with hosts, if it has some.
     pub tor: Option<u32>,
-    /// By port. Empty, as the fabric is, for balancers that do not ask for it ([`BalancerFacts::knows_fabric`]).
+    /// By port. Empty, as the fabric is, for balancers that do not ask for it
+    /// ([`BalancerFacts::knows_fabric`]).
     pub neighbours: &'a [Neighbour],
     pub fabric: &'a Arc<Fabric>,
     /// Bytes on the wire of the largest data packet of the run.

@@ -1,5 +1,7 @@
 //! The network that a scenario asks for, as a balancer looks at it to say whether it can serve it.
 
+use rustc_hash::FxHashMap;
+
 use crate::topology::{NextHops, NodeId, NodeKind, Ports, Routes, Topology, planes};
 
 /// A network as balancers see it.
@@ -66,8 +68,8 @@ impl NetworkView<'_> {
         links.into_iter().find(|&(_, links)| links > 1)
     }
 
-    /// Whether probes that go up from every rack, and never up again after down, tell every switch of its plane of it by all ports
-    /// on shortest paths to it; else why not.
+    /// Whether probes that go up from every rack, and never up again after down, tell every switch of its
+    /// plane of it by all ports on shortest paths to it; else why not.
     pub fn reach_everywhere(&self) -> Result<(), String> {
         self.one_rack_a_plane()?;
         for &(tor, host) in &self.racks {
@@ -105,7 +107,8 @@ impl NetworkView<'_> {
         Ok(())
     }
 
-    /// `next`, the next hop from `switch` to a rack, tells it of the rack: it has heard of it from below, or is above.
+    /// `next`, the next hop from `switch` to a rack, tells it of the rack: it has heard of it from below, or
+    /// is above.
     fn tells(&self, next: NodeId, switch: NodeId, tor: NodeId, host: u32) -> Result<(), String> {
         let (own, other) = (self.tier(switch), self.tier(next));
         if own == other {
@@ -136,7 +139,8 @@ impl NetworkView<'_> {
         self.hop_counts().any(|count| count > 1)
     }
 
-    /// A switch that has several next hops down to a rack: parallel links, or several switches above the rack.
+    /// A switch that has several next hops down to a rack: parallel links, or several switches above the
+    /// rack.
     pub fn choice_downward(&self) -> Option<NodeId> {
         let falls = |switch: NodeId, port: u32| {
             self.tier(self.ports[switch as usize][port as usize].1) < self.tier(switch)
@@ -146,6 +150,29 @@ impl NetworkView<'_> {
             next.len() > 1 && next.iter().all(|&port| falls(switch, port))
         };
         self.switches().find(|&switch| self.racks.iter().any(|&(_, host)| chooses(switch, host)))
+    }
+
+    /// A switch with hosts whose numbers, modulo the number of next hops to them, leave next hops out that
+    /// others would take: the switch, how many they take, and how many there are.
+    pub fn hops_left_out(&self) -> Option<(NodeId, usize, usize)> {
+        let mut hosts_at: FxHashMap<NodeId, Vec<u32>> = FxHashMap::default();
+        for (id, &host) in self.topology.hosts().iter().enumerate() {
+            for &(_, peer) in &self.ports[host as usize] {
+                hosts_at.entry(peer).or_default().push(id as u32);
+            }
+        }
+        let count = self.racks.len();
+        (0..count).find_map(|at| {
+            let (rack, host) = self.racks[at];
+            let others = [(at + 1) % count, (at + count / 2) % count].map(|other| self.racks[other].0);
+            let hops = others.into_iter().filter(|&other| other != rack);
+            let hops = hops.map(|other| self.routes.next_hops(other, host).len()).max()?;
+            let hosts = hosts_at.get(&rack)?;
+            let mut taken: Vec<usize> = hosts.iter().map(|&host| host as usize % hops.max(1)).collect();
+            taken.sort_unstable();
+            taken.dedup();
+            (taken.len() < hops.min(hosts.len())).then_some((rack, taken.len(), hops))
+        })
     }
 
     /// Next hops to a rack that the switch with the most of them has.

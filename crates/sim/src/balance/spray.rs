@@ -2,7 +2,7 @@
 //! ([`super::round_robin`]).
 
 use super::round_robin::RoundRobin;
-use super::{BalancerParameters, LoadBalancer, Place, Ports, Reorders};
+use super::{BalancerFacts, BalancerParameters, LoadBalancer, Place, Ports, Reorders, Shares};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::packet::Packet;
@@ -48,6 +48,9 @@ impl BalancerParameters for SprayParameters {
         }
     }
 
+    fn facts(&self) -> BalancerFacts {
+        BalancerFacts { shares: Some(Shares::Equal), ..BalancerFacts::default() }
+    }
     fn order(&self) -> Reorders {
         Reorders::Packets
     }

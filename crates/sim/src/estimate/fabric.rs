@@ -66,6 +66,8 @@ pub struct Crossing {
     own: Rate,
     /// Another link than its own limits it, so that queues build up.
     queues: bool,
+    /// Some link of its path has a lower rate than its first one.
+    narrows: bool,
 }
 
 /// Index of the entry that limits nothing, and its rate.
@@ -180,6 +182,7 @@ impl Fabric {
             time: Time((longest * 1e12).round() as u64),
             own: Rate(((own.bits_per_second / f64::from(own.flows)) as u64).clamp(1, line_rate)),
             queues: longest > LIMITED_ELSEWHERE * seconds[0],
+            narrows: path.bottleneck < path.first,
         }
     }
 
@@ -212,14 +215,18 @@ impl Fabric {
 
     /// Returns the bytes that a flow can have in flight. If its own link limits it, this is its share of the
     /// link times the round trip; otherwise queues grow until its window, or the buffer, shared with the
-    /// other flows to the same host, is full.
-    pub fn room(&self, crossing: &Crossing, round_trip: Time, window: Option<u64>) -> u64 {
+    /// other flows to the same host, is full. Where nothing slows a sender down, the buffer alone limits it,
+    /// shared with the flows on the link that has most of them.
+    pub fn room(&self, crossing: &Crossing, round_trip: Time, window: Option<u64>, slows_down: bool) -> u64 {
         let product = crossing.own.bytes_in(round_trip).0;
-        let window = window.unwrap_or(product.saturating_mul(WINDOWLESS_ROUND_TRIPS));
-        if !crossing.queues {
+        let round_trips = if slows_down { WINDOWLESS_ROUND_TRIPS } else { u64::MAX };
+        let window = window.unwrap_or(product.saturating_mul(round_trips));
+        if !crossing.queues && (slows_down || !crossing.narrows) {
             return product.min(window);
         }
-        let flows_there = self.shared[crossing.places[1] as usize].flows.max(1);
+        let places = if slows_down { &crossing.places[1..2] } else { &crossing.places[1..] };
+        let limiting = places.iter().filter(|place| **place != UNLIMITED);
+        let flows_there = limiting.map(|&place| self.shared[place as usize].flows).max().unwrap_or(1).max(1);
         product.saturating_add(self.buffer / u64::from(flows_there)).min(window)
     }
 

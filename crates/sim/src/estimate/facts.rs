@@ -15,7 +15,7 @@ use crate::topology::{NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
 use crate::workload::merge::MAX_FLOWS as MAX_RUN;
-use crate::workload::{AskedLoad, FlowSource, Traffic, TrafficSize};
+use crate::workload::{AskedLoad, Traffic, TrafficSize};
 use serde_json::{Value, json};
 
 /// What the end of a run whose packets are lost does not count.
@@ -217,9 +217,8 @@ fn asked_load(scenario: &Scenario, size: &TrafficSize, replay: &Replay) -> Optio
     let asked = asked.filter(|asked| !asked.is_empty())?;
     let capacity = host_capacity(&scenario.network.topology);
     let seconds = size.last_start.as_seconds();
-    let spans = replay.spans.iter().zip(sources).map(|(span, source)| span.or_else(|| later(&**source)));
-    let shares: Vec<f64> =
-        spans.map(|span| span.map_or(1.0, |span| span.share(size.last_start, replay.seen))).collect();
+    let share = |span: &Option<Span>| span.map_or(1.0, |span| span.share(size.last_start));
+    let shares: Vec<f64> = replay.spans.iter().map(share).collect();
     let (rate, variance) = asked
         .iter()
         .zip(&shares)
@@ -231,13 +230,6 @@ fn asked_load(scenario: &Scenario, size: &TrafficSize, replay: &Replay) -> Optio
     let terms = asked.iter().zip(&shares).map(term).collect();
     (capacity > 0.0 && seconds > 0.0)
         .then(|| (rate / capacity, (variance / seconds).sqrt() / capacity, terms))
-}
-
-/// When a workload brings flows of which the estimate looked at none.
-fn later(source: &dyn FlowSource) -> Option<Span> {
-    let size = source.rest()?;
-    let first = source.clone_box().next()?.start;
-    Some(Span { first, last: size.last_start, times: size.flows })
 }
 
 /// Flows that would start after the end of the run, which does not count them.

@@ -3,20 +3,27 @@
 //!
 //! Links are looked at together where every path between the hosts on their two sides crosses one of them:
 //! those of a host, those between a switch with hosts and other switches, and those between a pod (see
-//! [`tiers`](super::tiers)) and the tier above. Where switches choose among next hops by what is in a packet,
-//! each next hop has an equal share of the flows, and single links are looked at, too: the flows between two
-//! switches are spread over all shortest paths. That is left out where it takes too long. Hosts with several
-//! links count for these alone.
+//! [`tiers`](super::tiers)) and the tier above. Where switches divide packets equally among next hops, or
+//! choose by the destination alone, single links are looked at, too: the flows between two switches are
+//! spread over all shortest paths. That is left out where it takes too long.
+//!
+//! A flow of a host with several links, or by a balancer that goes by the destination, follows one path: by a
+//! link of its host as `nic_policy` divides them, and from there by a random next hop, or by that of the
+//! destination.
 //!
 //! Each workload has a time of its own, from its first arrival to its last, over which what it brings is
-//! spread evenly. What counts is the largest share at any of these times, with all workloads that last then.
+//! spread evenly; flows that were not looked at are like those that were. What counts is the largest share at
+//! any of these times, with all workloads that last then.
 
 use rustc_hash::FxHashMap;
 
 use super::tiers::{NO_POD, Pods};
+use crate::balance::Shares;
+use crate::engine::random::mix64;
 use crate::scenario::Scenario;
 use crate::scenario::network::Network;
-use crate::topology::{HostId, NodeId, Ports};
+use crate::topology::{HostId, LinkId, NodeId, Ports, ways_below};
+use crate::transport::NicPolicy;
 use crate::units::Time;
 
 /// Links times switches with hosts times workloads, beyond which single links between switches are not looked
@@ -50,9 +57,9 @@ pub struct Overload {
 }
 
 impl Overload {
-    /// When the links have carried what was brought; `last`: of all arrivals, if not all were looked at.
-    pub fn carried(&self, last: Option<Time>) -> Time {
-        let seconds = last.map_or(self.to, |last| last.max(self.to)).saturating_sub(self.from).as_seconds();
+    /// When the links have carried what was brought.
+    pub fn carried(&self) -> Time {
+        let seconds = self.to.saturating_sub(self.from).as_seconds();
         self.from.saturating_add(Time((seconds * self.share * 1e12) as u64))
     }
 }
@@ -67,15 +74,15 @@ pub struct Span {
 }
 
 impl Span {
-    /// The share of the time until `end` that it lasts; `seen`: how far arrivals were looked at.
-    pub fn share(&self, end: Time, seen: Time) -> f64 {
+    /// The share of the time until `end` that it lasts.
+    pub fn share(&self, end: Time) -> f64 {
         if self.times < 2 || end == Time::ZERO {
             return 1.0;
         }
         let gap = self.last.saturating_sub(self.first).as_seconds() / (self.times - 1) as f64;
         let same = |one: Time, other: Time| other.saturating_sub(one).as_seconds() <= SAME * gap;
         let from = if same(Time::ZERO, self.first) { Time::ZERO } else { self.first };
-        let to = if self.last <= seen && same(self.last, seen) { end } else { self.last };
+        let to = if same(self.last, end) { end } else { self.last };
         (to.saturating_sub(from).as_seconds() / end.as_seconds()).clamp(0.0, 1.0)
     }
 
@@ -102,6 +109,11 @@ impl Amount {
         self.bits += part * other.bits;
         self.squares += part * other.squares;
     }
+
+    /// What it is, where this many times more flows come than were looked at.
+    fn of_all(self, times: f64) -> Amount {
+        Amount { bits: times * self.bits, squares: times * times * self.squares }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -123,11 +135,23 @@ impl Arrived {
     }
 }
 
+/// What is left of a workload of which not all flows were looked at.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Left {
+    pub flows: u64,
+    pub first: Time,
+    pub last: Time,
+}
+
 /// What a workload brings.
 #[derive(Default)]
 struct Brought {
     first: Time,
+    last: Time,
     times: u64,
+    /// Flows that were looked at.
+    flows: u64,
+    left: Left,
     all: Arrived,
     /// By place of several links together.
     list: Vec<Arrived>,
@@ -137,8 +161,22 @@ struct Brought {
 }
 
 impl Brought {
+    fn arrive(&mut self, now: Time) {
+        if self.flows == 0 {
+            self.first = now;
+        }
+        self.times += u64::from(self.flows == 0 || now != self.last);
+        (self.flows, self.last) = (self.flows + 1, now);
+    }
+
     fn span(&self) -> Span {
-        Span { first: self.first, last: self.all.at, times: self.times }
+        let (left, last) = (self.left.flows, self.last.max(self.left.last));
+        Span { first: self.first, last, times: self.times + left }
+    }
+
+    /// All of its flows over those that were looked at.
+    fn whole(&self) -> f64 {
+        1.0 + self.left.flows as f64 / (self.flows as f64).max(1.0)
     }
 
     fn add(&mut self, place: u32, bits: f64, now: Time) {
@@ -153,8 +191,10 @@ impl Brought {
 /// every pod, then each link in its two directions.
 struct Places {
     rates: Vec<f64>,
-    /// By host: the node of its switch; none for hosts with several links.
+    /// By host: the node of its switch; none for hosts with several links, or none to a switch.
     switch_of: Vec<Option<NodeId>>,
+    /// By host.
+    links_of: Vec<u32>,
     /// Of tiers above the first, with the place of the first one.
     pods: Vec<(Pods, u32)>,
     links: u32,
@@ -171,16 +211,15 @@ impl Places {
             links += 2 * of_tier.count;
             pods.push((of_tier, first));
         }
-        let mut places =
-            Places { rates: vec![0.0; links as usize], switch_of: vec![None; hosts], pods, links };
-        let mut links_of = vec![0u32; hosts];
+        let (rates, links_of) = (vec![0.0; links as usize], vec![0; hosts]);
+        let mut places = Places { rates, switch_of: vec![None; hosts], links_of, pods, links };
         for link in &topology.links {
             let rate = link.rate.0 as f64;
             for (near, far) in [(link.a, link.b), (link.b, link.a)] {
                 let place = match (routes.host_at(near), routes.host_at(far)) {
                     (Some(host), far_host) => {
-                        links_of[host as usize] += 1;
-                        let only = links_of[host as usize] == 1 && far_host.is_none();
+                        places.links_of[host as usize] += 1;
+                        let only = places.links_of[host as usize] == 1 && far_host.is_none();
                         places.switch_of[host as usize] = only.then_some(far);
                         2 * host
                     }
@@ -209,57 +248,116 @@ pub struct Offered<'s> {
     places: Places,
     /// By workload; none without a load.
     workloads: Vec<Option<Brought>>,
-    /// Single links are looked at.
+    /// Single links between switches are looked at.
     single_links: bool,
-    /// The last arrival of any workload.
-    seen: Time,
+    shares: Option<Shares>,
+    walker: Option<Walker>,
+}
+
+/// Follows flows one at a time.
+struct Walker {
+    nics: NicPolicy,
+    ports: Ports,
+    /// By node.
+    ways_below: Vec<u32>,
+    chosen: u64,
+}
+
+impl Walker {
+    /// A random number below 1, from a stream that is always the same.
+    fn draw(&mut self) -> f64 {
+        self.chosen += 1;
+        (mix64(self.chosen.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// One of the ports of a host by which a flow leaves it; `rate`: of a link.
+    fn nic(&mut self, host: NodeId, hops: &[u32], rate: impl Fn(LinkId) -> f64) -> u32 {
+        if !matches!(self.nics, NicPolicy::All | NicPolicy::LeastBytes) {
+            return hops[(self.draw() * hops.len() as f64) as usize];
+        }
+        let drawn = self.draw();
+        let rate = |port: &u32| rate(self.ports[host as usize][*port as usize].0);
+        let mut left = drawn * hops.iter().map(rate).sum::<f64>();
+        let found = hops.iter().find(|port| {
+            left -= rate(port);
+            left < 0.0
+        });
+        *found.unwrap_or(&hops[0])
+    }
+
+    fn next_hop(&mut self, node: NodeId, dst: HostId, hops: &[u32], shares: Option<Shares>) -> u32 {
+        let at = match shares {
+            Some(Shares::ByDestination(way)) => way(dst, self.ways_below[node as usize], hops.len()),
+            _ => (self.draw() * hops.len() as f64) as usize,
+        };
+        hops[at]
+    }
 }
 
 impl<'s> Offered<'s> {
     pub fn of(scenario: &'s Scenario) -> Offered<'s> {
         let network = &scenario.network;
-        let places = Places::of(network);
+        let mut places = Places::of(network);
         let asked: Vec<bool> =
             scenario.traffic.sources.iter().map(|source| source.asked().is_some()).collect();
         let count = asked.iter().filter(|asked| **asked).count();
-        let listed = if count <= WITH_LISTS { places.links as usize } else { 0 };
-        let brought = || Brought { list: vec![Arrived::default(); listed], ..Brought::default() };
+        let shares = scenario.switch.balancer.facts().shares;
+        let by_destination = matches!(shares, Some(Shares::ByDestination(_)));
+        let several_links = places.links_of.iter().any(|&links| links > 1);
         let mut racks: Vec<NodeId> = places.switch_of.iter().flatten().copied().collect();
         racks.sort_unstable();
         racks.dedup();
         let links = network.topology.links.len().saturating_mul(count);
         let few = links <= LINKS && links.saturating_mul(racks.len()) <= STEPS;
-        let alike = scenario.switch.balancer.facts().repeats;
-        let mut offered = Offered {
-            network,
-            places,
-            workloads: asked.into_iter().map(|asked| asked.then(brought)).collect(),
-            single_links: few && alike,
-            seen: Time::ZERO,
-        };
-        if offered.single_links {
+        let single_links = few && shares.is_some();
+        let walks = several_links || (single_links && by_destination);
+        if single_links || several_links {
             let links = network.topology.links.iter().flat_map(|link| [link.rate.0 as f64; 2]);
-            offered.places.rates.extend(links);
+            places.rates.extend(links);
         }
-        offered
+        let lasting = if walks { places.rates.len() } else { places.links as usize };
+        let listed = if count <= WITH_LISTS { lasting } else { 0 };
+        let brought = || Brought { list: vec![Arrived::default(); listed], ..Brought::default() };
+        let walker = || Walker {
+            nics: scenario.host.nic_policy,
+            ports: network.topology.ports(),
+            ways_below: if by_destination { ways_below(&network.topology) } else { Vec::new() },
+            chosen: 0,
+        };
+        Offered {
+            network,
+            workloads: asked.into_iter().map(|asked| asked.then(brought)).collect(),
+            places,
+            single_links,
+            shares,
+            walker: walks.then(walker),
+        }
     }
 
-    /// A flow of a workload arrives that brings these bits.
-    pub fn bring(&mut self, workload: u16, (src, dst): (HostId, HostId), bits: f64, now: Time) {
-        self.seen = self.seen.max(now);
+    /// A flow of a workload arrives; `bits`: what it brings, none if no path leads to its receiver.
+    pub fn bring(&mut self, workload: u16, (src, dst): (HostId, HostId), bits: Option<f64>, now: Time) {
         let Some(Some(brought)) = self.workloads.get_mut(usize::from(workload)) else { return };
-        if brought.times == 0 {
-            brought.first = now;
-        }
-        brought.times += u64::from(brought.times == 0 || now != brought.all.at);
+        brought.arrive(now);
+        let Some(bits) = bits else { return };
         let more = brought.all.add(bits, now);
         brought.add(2 * src, bits, now);
         brought.add(2 * dst + 1, bits, now);
         let switches = (self.places.switch_of[src as usize], self.places.switch_of[dst as usize]);
-        let (Some(from), Some(to)) = switches else { return };
-        if from == to {
-            return;
-        }
+        let (by_destination, alone) =
+            (matches!(self.shares, Some(Shares::ByDestination(_))), switches.0.zip(switches.1));
+        let walks = alone.is_none_or(|(from, to)| by_destination && self.single_links && from != to);
+        let ends = match &mut self.walker {
+            Some(walker) if walks => {
+                let all = (self.network, &self.places, self.shares);
+                follow(walker, all, (src, dst), |place, of_host| {
+                    if of_host || self.single_links {
+                        brought.add(place, bits, now);
+                    }
+                })
+            }
+            _ => alone,
+        };
+        let Some((from, to)) = ends.filter(|(from, to)| from != to) else { return };
         brought.add(self.places.of_switch(from), bits, now);
         brought.add(self.places.of_switch(to) + 1, bits, now);
         for (pods, first) in &self.places.pods {
@@ -274,24 +372,38 @@ impl<'s> Offered<'s> {
                 brought.add(first + 2 * to + 1, bits, now);
             }
         }
-        if self.single_links {
+        if self.single_links && !walks {
             brought.pairs.entry((from, to)).or_default().add(more, 1.0);
         }
     }
 
-    /// How far arrivals were looked at, and by workload when it brought flows; none without a load, or where
-    /// none came.
-    pub fn spans(&self) -> (Time, Vec<Option<Span>>) {
+    /// Of a workload, flows are left that were not looked at.
+    pub fn leave(&mut self, workload: usize, left: Left) {
+        if let Some(Some(brought)) = self.workloads.get_mut(workload) {
+            if brought.flows == 0 && left.flows > 0 {
+                brought.first = left.first;
+            }
+            brought.left = left;
+        }
+    }
+
+    /// The number of flows of a workload that were looked at; none without a load.
+    pub fn looked_at(&self, workload: usize) -> Option<u64> {
+        Some(self.workloads.get(workload)?.as_ref()?.flows)
+    }
+
+    /// By workload, when it brings flows; none without a load, or where none come.
+    pub fn spans(&self) -> Vec<Option<Span>> {
         let span = |brought: &Option<Brought>| {
-            let brought = brought.as_ref().filter(|brought| brought.times > 0)?;
+            let brought = brought.as_ref().filter(|brought| brought.flows + brought.left.flows > 0)?;
             Some(brought.span())
         };
-        (self.seen, self.workloads.iter().map(span).collect())
+        self.workloads.iter().map(span).collect()
     }
 
     /// The links with the highest overload.
     pub fn overload(&self) -> Option<Overload> {
-        let workloads: Vec<&Brought> = self.workloads.iter().flatten().filter(|of| of.times > 0).collect();
+        let workloads: Vec<&Brought> = self.workloads.iter().flatten().filter(|of| of.flows > 0).collect();
         let single = if self.single_links { self.on_links(&workloads) } else { Vec::new() };
         let mut highest: [Option<(u32, Overload)>; 2] = [None, None];
         for time in times(&workloads) {
@@ -304,9 +416,11 @@ impl<'s> Offered<'s> {
                 }
                 let listed = brought.list.iter().zip(0..).map(|(arrived, place)| (place, arrived));
                 let in_table = brought.table.iter().map(|(&place, arrived)| (place, arrived));
-                listed.chain(in_table).for_each(|(place, of)| amounts[place as usize].add(of.amount, part));
-                let links = single.get(at).into_iter().flatten();
-                links.zip(self.places.links..).for_each(|(of, place)| amounts[place as usize].add(*of, part));
+                let links = single.get(at).into_iter().flatten().zip(self.places.links..);
+                let together = listed.chain(in_table).map(|(place, of)| (place, of.amount));
+                for (place, of) in together.chain(links.map(|(of, place)| (place, *of))) {
+                    amounts[place as usize].add(of.of_all(brought.whole()), part);
+                }
             }
             for ((amount, rate), place) in amounts.iter().zip(&self.places.rates).zip(0..) {
                 let (carried, is_link) = (rate * seconds, usize::from(place >= self.places.links));
@@ -431,13 +545,46 @@ impl<'s> Offered<'s> {
     }
 }
 
+/// Follows a flow, and reports the place of each link between switches or of a host with several links.
+/// Returns the first switch and the last; none where it crosses no switch.
+fn follow(
+    walker: &mut Walker,
+    (network, places, shares): (&Network, &Places, Option<Shares>),
+    (src, dst): (HostId, HostId),
+    mut on: impl FnMut(u32, bool),
+) -> Option<(NodeId, NodeId)> {
+    let (topology, routes) = (&network.topology, &network.routes);
+    let (mut node, mut ends) = (routes.host_node(src), None);
+    let rate = |link: LinkId| topology.links[link as usize].rate.0 as f64;
+    loop {
+        let port = match routes.next_hops(node, dst) {
+            [] => return ends,
+            [one] => *one,
+            many if ends.is_some() => walker.next_hop(node, dst, many, shares),
+            many => walker.nic(node, many, rate),
+        };
+        let (link, peer) = walker.ports[node as usize][port as usize];
+        let side = u32::from(topology.links[link as usize].a != node);
+        let mut hosts = [node, peer].into_iter().filter_map(|node| routes.host_at(node)).peekable();
+        let of_host = hosts.peek().is_some();
+        if !of_host || hosts.any(|host| places.links_of[host as usize] > 1) {
+            on(places.links + 2 * link + side, of_host);
+        }
+        if routes.host_at(peer).is_none() {
+            ends = Some((ends.map_or(peer, |(first, _)| first), peer));
+        }
+        node = peer;
+    }
+}
+
 /// The times that are looked at: those of workloads, and those between any two ends of them that follow each
 /// other.
 fn times(workloads: &[&Brought]) -> Vec<(Time, Time)> {
     let mut largest: Vec<&&Brought> = workloads.iter().collect();
-    largest.sort_by(|one, other| other.all.amount.bits.total_cmp(&one.all.amount.bits));
+    let bits = |of: &Brought| of.whole() * of.all.amount.bits;
+    largest.sort_by(|one, other| bits(other).total_cmp(&bits(one)));
     largest.truncate(TIMES);
-    let own: Vec<(Time, Time)> = largest.iter().map(|of| (of.first, of.all.at)).collect();
+    let own: Vec<(Time, Time)> = largest.iter().map(|of| (of.first, of.span().last)).collect();
     let mut ends: Vec<Time> = own.iter().flat_map(|&(first, last)| [first, last]).collect();
     ends.sort_unstable();
     let between = ends.windows(2).map(|pair| (pair[0], pair[1]));

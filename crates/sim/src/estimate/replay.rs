@@ -5,6 +5,9 @@
 //! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
 //! chain of dependent flows takes the sum of its times.
 //!
+//! A flow that opens a connection by a handshake and slow start takes their round trips in addition. Where
+//! nothing slows a sender down, what it sends above the rate of the narrowest link waits in buffers.
+//!
 //! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and
 //! sends each packet again until one and its acknowledgement arrive, or everything after a lost packet if its
 //! transport goes back. Where receivers ask for packets at the rate of their own links, what narrower links
@@ -22,8 +25,9 @@ use super::fabric::Fabric;
 use super::failing;
 use super::graphs::{Hashed, Links};
 use super::loads::Loads;
-use super::offered::{Offered, Overload, Span};
+use super::offered::{Left, Offered, Overload, Span};
 use crate::config::Until;
+use crate::congestion::ControllerConfig;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
@@ -33,10 +37,13 @@ use crate::transport::{Asks, NicPolicy, TransportConfig};
 use crate::units::Time;
 use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
-use crate::workload::{FlowId, Glance, Traffic, TrafficSize};
+use crate::workload::{FlowId, FlowSource, FlowSpec, Glance, Traffic, TrafficSize};
 
 /// Default maximum number of flows that are replayed; the others are assumed to be similar.
 pub const MAX_FLOWS: u64 = 2_000_000;
+/// Of a workload of which fewer flows were replayed, this many are looked at for what they bring to the
+/// links.
+const LOOKED_AT: u64 = 100_000;
 /// A packet is sent at most about this often, as a run whose flows stall ends.
 const MOST_REPEATS: f64 = 1e4;
 
@@ -65,9 +72,8 @@ pub struct Replay {
     pub packets_met: f64,
     /// Where the flows of workloads with a load bring more than is carried.
     pub overload: Option<Overload>,
-    /// By workload with a load, when it brought flows, and how far arrivals were looked at.
+    /// By workload with a load, when it brings flows.
     pub spans: Vec<Option<Span>>,
-    pub seen: Time,
 }
 
 impl Replay {
@@ -88,7 +94,11 @@ impl Replay {
         let mut played = player.play(scenario, &mut drawn);
         let graphs: Vec<Option<OfGraph>> =
             scenario.traffic.sources.iter().map(|source| player.of_graph(source.graph()?)).collect();
-        let mut size = drawn.merged.count_rest(drawn.size, max_flows);
+        let looked_at = player.look_ahead(&drawn, max_flows, scenario.until);
+        let (mut size, left) = drawn.count(max_flows);
+        for (source, (of, looked_at)) in left.iter().zip(looked_at).enumerate() {
+            player.offered.leave(source, Left { flows: of.flows.saturating_sub(looked_at), ..*of });
+        }
         for glance in glances.iter().flatten() {
             let more = glance.of.0 - glance.size.0;
             (size.flows, size.drawn) = (size.flows + more, size.drawn + more);
@@ -108,10 +118,9 @@ impl Replay {
             played.end = played.end.max(end);
         }
         played.overload = player.offered.overload();
-        (played.seen, played.spans) = player.offered.spans();
+        played.spans = player.offered.spans();
         if let Some(overload) = &played.overload {
-            let last = (size.flows > max_flows).then_some(size.last_start);
-            played.end = played.end.max(overload.carried(last));
+            played.end = played.end.max(overload.carried());
         }
         let rates = player.fabric.rate_of_hosts();
         // All bytes leave hosts; those of job graphs may stay within a domain.
@@ -218,6 +227,25 @@ impl Drawn {
         }
         self.upcoming.last().map(|(arrival, _)| arrival)
     }
+
+    /// Counts all flows, and those of each source that were not announced.
+    fn count(self, max_flows: u64) -> (TrafficSize, Vec<Left>) {
+        let firsts: Vec<(u16, Time)> =
+            self.merged.left().into_iter().map(|(source, flow, _)| (source, flow.start)).collect();
+        let (size, each) = self.merged.count_each(self.size, max_flows);
+        let of = |own: &TrafficSize| Left { flows: own.flows, first: Time::MAX, last: own.last_start };
+        let mut left: Vec<Left> = each.iter().map(of).collect();
+        let upcoming = self.upcoming.iter().map(|(arrival, _)| (arrival.source, arrival.spec.start));
+        for (source, start) in upcoming {
+            let own = &mut left[usize::from(source)];
+            (own.flows, own.first, own.last) = (own.flows + 1, own.first.min(start), own.last.max(start));
+        }
+        for (source, first) in firsts {
+            let own = &mut left[usize::from(source)];
+            own.first = own.first.min(first);
+        }
+        (size, left)
+    }
 }
 
 /// A flow in flight, in one cache line.
@@ -262,6 +290,9 @@ pub(super) struct Wire {
     keeps_connections: bool,
     goes_back: bool,
     control: [u32; 2],
+    first_window: Option<u32>,
+    /// Its controller answers congestion.
+    slows_down: bool,
     answers: f64,
     asks: Option<Asks>,
 }
@@ -324,6 +355,8 @@ impl<'s> Player<'s> {
                 keeps_connections: transport.facts().keeps_connections,
                 goes_back: transport.facts().goes_back,
                 control: transport.facts().control_packets,
+                first_window: transport.facts().first_window,
+                slows_down: !matches!(transport.facts().controller, Some(ControllerConfig::None)),
                 answers: transport.facts().answers,
                 asks: transport.facts().asks,
             }
@@ -420,11 +453,7 @@ impl<'s> Player<'s> {
     }
 
     fn announce(&mut self, arrival: Arrival, path: Option<Path>) {
-        if path.is_some() {
-            let spec = &arrival.spec;
-            let bits = self.wires[usize::from(spec.transport)].bytes(spec.size) as f64 * 8.0;
-            self.offered.bring(arrival.source, (spec.src, spec.dst), bits, spec.start);
-        }
+        self.bring(arrival.source, &arrival.spec, path);
         if arrival.spec.waits_for == 0 {
             return self.start(arrival, path);
         }
@@ -434,6 +463,54 @@ impl<'s> Player<'s> {
             self.played.flows_waiting = self.played.flows_waiting.max(self.waiting.len() as u64);
         }
         self.release_if_free(place);
+    }
+
+    fn bring(&mut self, source: u16, spec: &FlowSpec, path: Option<Path>) {
+        let bits = path.map(|_| self.wires[usize::from(spec.transport)].bytes(spec.size) as f64 * 8.0);
+        self.offered.bring(source, (spec.src, spec.dst), bits, spec.start);
+    }
+
+    /// Looks at flows of workloads of which few were drawn until the maximum number was, for what they bring
+    /// to the links. Returns their number by source.
+    fn look_ahead(&mut self, drawn: &Drawn, max_flows: u64, until: Until) -> Vec<u64> {
+        let mut counts = vec![0; self.of_sources.len()];
+        if drawn.left > 0 || !drawn.upcoming.is_empty() {
+            return counts;
+        }
+        let left = drawn.merged.left();
+        let most = (max_flows / left.len().max(1) as u64).min(LOOKED_AT);
+        for (source, first, rest) in left {
+            let at = usize::from(source);
+            let replayed = self.offered.looked_at(at).unwrap_or(most);
+            if replayed < most {
+                counts[at] = self.look_at(source, first, rest, (most - replayed, until));
+            }
+        }
+        counts
+    }
+
+    /// Looks at this many flows of a source, from the first on. Returns how many of them come in time.
+    fn look_at(
+        &mut self,
+        source: u16,
+        first: FlowSpec,
+        rest: &dyn FlowSource,
+        (count, until): (u64, Until),
+    ) -> u64 {
+        let in_time = |spec: &FlowSpec| !matches!(until, Until::At(stop) if spec.start > stop);
+        let mut rest = rest.clone_box();
+        let all = std::iter::once(first).chain(std::iter::from_fn(|| rest.next()));
+        let mut all = all.take(count as usize).take_while(in_time);
+        let mut looked_at = 0;
+        loop {
+            let flows: Vec<FlowSpec> = all.by_ref().take(Drawn::TOGETHER as usize).collect();
+            if flows.is_empty() {
+                return looked_at;
+            }
+            looked_at += flows.len() as u64;
+            let paths = self.times.pairs(flows.iter().map(|spec| (spec.src, spec.dst)));
+            flows.iter().zip(paths).for_each(|(spec, path)| self.bring(source, spec, path));
+        }
     }
 
     fn release_if_free(&mut self, place: (u16, u32)) {
@@ -467,7 +544,7 @@ impl<'s> Player<'s> {
         let (count, bytes) = (spec.size.div_ceil(wire.mtu), wire.bytes(spec.size));
         let crossing = self.fabric.join(spec.src, spec.dst, &path, bytes, self.now);
         let round_trip = round_trip(&path, wire.packet());
-        let room = self.fabric.room(&crossing, round_trip, wire.window);
+        let room = self.fabric.room(&crossing, round_trip, wire.window, wire.slows_down);
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.seconds_under_loss(spec.transport, count, &path, round_trip);
         // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last
@@ -482,7 +559,12 @@ impl<'s> Player<'s> {
         let opens = spec.connection.is_none_or(|connection| connection == arrival.id);
         let [opening, joins] = wire.control;
         let control = opening + if count > 1 { joins } else { 0 };
-        let control = if opens || !wire.keeps_connections { control } else { 0 };
+        let opens = opens || !wire.keeps_connections;
+        let control = if opens { control } else { 0 };
+        let pipe = path.bottleneck.bytes_in(round_trip).0 / wire.packet();
+        let first_window = wire.first_window.filter(|_| opens);
+        let starting = first_window.map_or(0.0, |first| slow_start(first, count, pipe));
+        let latency = latency.saturating_add(Time((starting * round_trip.0 as f64) as u64));
         let resent = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
         let trimmed = self.trims.then(|| wire.overhead as f64 / wire.packet() as f64);
         let asked_for = wire.asks.map_or(1.0, |asks| {
@@ -596,6 +678,19 @@ fn links_crossed(hops: f64, loss: [f64; 2], (resent, again, answers): (f64, f64,
         .map(|(arrive, loss)| if loss > 0.0 { (1.0 - arrive) / loss } else { hops });
     let sendings = (1.0 / (data * answer)).max(1.0 + resent * (1.0 - data) / data);
     sendings.min(MOST_REPEATS) * (again * sent + answers * data * answered)
+}
+
+/// Round trips that a flow of this many packets takes in addition because its window begins small: a
+/// handshake, and of each round that does not fill the pipe the part in which it does not send. `pipe`:
+/// packets of a round trip.
+fn slow_start(first: u32, count: u64, pipe: u64) -> f64 {
+    let (mut window, mut sent, mut idle) = (u64::from(first.max(1)), 0, 1.0);
+    while window < pipe && sent + window < count {
+        idle += 1.0 - window as f64 / pipe as f64;
+        sent += window;
+        window *= 2;
+    }
+    idle
 }
 
 /// Base RTT of a path for packets of this size.

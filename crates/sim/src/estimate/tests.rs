@@ -316,9 +316,95 @@ fn links_to_cores_and_single_links_can_be_overloaded() {
              size = \"20KB\"\nload = 0.6\ncapacity = \"12500Mbps\"\nduration = \"10ms\"\n"
         ))
     };
-    let found = uneven("ecmp");
-    assert!(found.len() == 1 && found[0].contains("the link from leaf0 to spine1"), "{found:?}");
+    for balancer in ["ecmp", "label", "spray"] {
+        let found = uneven(balancer);
+        assert!(found.len() == 1 && found[0].contains("the link from leaf0 to spine1"), "{found:?}");
+    }
     assert_eq!(uneven("conga"), [""; 0]);
+}
+
+/// The share of the only overload, which is that of these links.
+fn share_of(text: &str, links: &str) -> f64 {
+    let found = overloads(text);
+    assert!(found.len() == 1 && found[0].contains(links), "{found:?}");
+    found[0].split(' ').nth(3).and_then(|share| share.parse().ok()).expect("a share")
+}
+
+#[test]
+fn a_balancer_by_destination_loads_the_links_of_its_destinations() {
+    let with = |to: &str, slow: &str| {
+        format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 8\n\
+             fabric_link = {{ rate = \"100Gbps\" }}\n[[topology.override]]\nbetween = [\"leaf0\", \"spine1\"]\nrate = \"{slow}\"\n\
+             [switch]\nbalancer = {{ kind = \"destination\" }}\n[[workload]]\nkind = \"poisson\"\nsize = \"20KB\"\nload = 0.4\n\
+             duration = \"1ms\"\nhosts = \"0-3\"\nto = \"{to}\"\n"
+        )
+    };
+    // Four times 40 Gb/s, with headers of 9 %, all by the one spine of even numbers.
+    let even = share_of(&with("8,10,12,14", "100Gbps"), "the link from leaf0 to spine0");
+    assert!((160.0..190.0).contains(&even), "{even}");
+    assert_eq!(overloads(&with("8,12", "10Gbps").replace("load = 0.4", "load = 0.2")), [""; 0]);
+    let odd = share_of(&with("9,11,13,15", "10Gbps"), "the link from leaf0 to spine1");
+    assert!((1600.0..1900.0).contains(&odd), "{odd}");
+}
+
+#[test]
+fn hosts_with_several_links_count_for_each_of_them_and_for_the_switches_there() {
+    let hpn = |planes: u32| {
+        format!(
+            "[topology]\nkind = \"hpn\"\nplanes = {planes}\nsegments = 2\nnodes_per_segment = 4\ngpus = 4\nspines = 1\n\
+             host_link = {{ rate = \"100Gbps\" }}\nfabric_link = {{ rate = \"100Gbps\" }}\n[[workload]]\nkind = \"poisson\"\n\
+             size = \"100KB\"\nload = 0.5\nduration = \"1ms\"\ndestinations = \"inter-rack\"\n"
+        )
+    };
+    // Half of four hosts' links over one link up, with headers of 9 % and chance.
+    for planes in [1, 2] {
+        let share = share_of(&hpn(planes), " other switches can carry");
+        assert!((218.0..265.0).contains(&share), "{planes}: {share}");
+    }
+    let node = |(name, kind): (&str, &str)| format!("[[node]]\nname = \"{name}\"\nkind = \"{kind}\"\n");
+    let kinds = [("a", "host"), ("b", "host"), ("c", "host"), ("s", "switch"), ("t", "switch")];
+    let link = |host: &str, switch: &str, rate: &str| {
+        format!("[[link]]\na = \"{host}\"\nb = \"{switch}\"\nrate = \"{rate}\"\ndelay = \"1us\"\n")
+    };
+    let links = ["a", "b", "c"].map(|host| link(host, "s", "100Gbps") + &link(host, "t", "10Gbps")).concat();
+    let path = std::env::temp_dir().join(format!("weftline-unlike-{}.toml", std::process::id()));
+    std::fs::write(&path, kinds.map(node).concat() + &links).unwrap();
+    let of = |policy: &str| {
+        format!(
+            "[topology]\nkind = \"file\"\nfile = \"{}\"\n[host]\nnic_policy = \"{policy}\"\n[[workload]]\nkind = \"poisson\"\n\
+             size = \"10KB\"\nload = 0.3\nduration = \"10ms\"\n",
+            path.display()
+        )
+    };
+    // Half of 33 Gb/s on links of 10.
+    let (half, all) = (share_of(&of("hash"), " t can carry"), overloads(&of("all")));
+    std::fs::remove_file(&path).unwrap();
+    assert!((170.0..200.0).contains(&half), "{half}");
+    assert_eq!(all, [""; 0]);
+}
+
+#[test]
+fn workloads_of_which_no_flow_is_replayed_have_their_load_and_their_time() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 8\nhost_link = { rate = \"10Gbps\", delay = \"1us\" }\n[[workload]]\n\
+                kind = \"poisson\"\nsize = \"1KB\"\nload = 0.5\nduration = \"4ms\"\n[[workload]]\nkind = \"poisson\"\n\
+                size = \"20KB\"\nhosts = \"1-7\"\nto = \"0\"\nload = 0.2\nstart = \"4ms\"\nduration = \"4ms\"\n";
+    let load = |more: &str| {
+        Scenario::load(&format!("{text}{more}"), "s.toml", Path::new("."), &[], None, Hooks::default())
+    };
+    let scenario = load("").unwrap_or_else(|error| panic!("{error}"));
+    let (estimate, size) = Estimate::of(&scenario, 1, 4000);
+    let shares = estimate.replay.spans.iter().map(|span| span.map(|span| span.share(size.last_start)));
+    let shares: Vec<f64> = shares.flatten().collect();
+    assert!(shares.len() == 2 && shares.iter().all(|share| (share - 0.5).abs() < 0.01), "{shares:?}");
+    // Seven times a fifth of a link, with headers and chance, for 4 ms.
+    let found = estimate.warnings(&scenario, &size, None);
+    assert!(found.iter().any(|text| text.contains("the link to host0 can carry")), "{found:?}");
+    assert!((9.2e6..10.5e6).contains(&estimate.replay.end.as_ns()), "{}", estimate.replay.end);
+    // The second begins after the run.
+    let scenario = load("[run]\nuntil = \"3ms\"\n").unwrap_or_else(|error| panic!("{error}"));
+    let (estimate, size) = Estimate::of(&scenario, 1, 4000);
+    assert_eq!(estimate.warnings(&scenario, &size, None), [""; 0]);
 }
 
 /// Seven hosts of a star that bring one 143 % of its link for 5 ms, and another workload.

@@ -1,8 +1,8 @@
 //! From a graph of the Topology Zoo to a network: places become switches, each with hosts on access links.
 //!
 //! A link's rate is its `LinkSpeedRaw` (bit/s) if the graph has it; its delay is the great-circle distance of
-//! its ends at two thirds of the speed of light. Duplicate edges and self-loops are removed, with a warning that
-//! names the rate that is lost.
+//! its ends at two thirds of the speed of light. Duplicate edges and self-loops are removed, with a warning
+//! that names the rate that is lost.
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
 

@@ -443,6 +443,9 @@ pub struct Facts<'a> {
     /// Packets that open and close a connection, and those that open its further subflows once data has been
     /// acknowledged.
     pub control_packets: [u32; 2],
+    /// Packets of the first window, which follows a handshake and doubles every round trip; none: a flow
+    /// starts at once, at its rate.
+    pub first_window: Option<u32>,
     /// Packets that a receiver sends for each data packet, such as an acknowledgement and a pull.
     pub answers: f64,
     /// What receivers ask for by the rates of their own links, if they do.
@@ -485,6 +488,7 @@ impl Default for Facts<'_> {
             asks_again: None,
             openings: None,
             control_packets: [0; 2],
+            first_window: None,
             answers: 1.0,
             asks: None,
             needs_host: None,

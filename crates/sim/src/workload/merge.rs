@@ -325,21 +325,30 @@ impl Merged {
     /// Adds the flows that have not been generated to those counted in `size`. When `max_drawn` flows have
     /// been drawn in all, sources that can estimate what is left do so; of one that cannot, flows are drawn up to
     /// [`Traffic::MAX_COUNTED`].
-    pub fn count_rest(mut self, mut size: TrafficSize, max_drawn: u64) -> TrafficSize {
+    pub fn count_rest(self, size: TrafficSize, max_drawn: u64) -> TrafficSize {
+        self.count_each(size, max_drawn).0
+    }
+
+    /// The same, and what of it is of each source.
+    pub fn count_each(mut self, mut size: TrafficSize, max_drawn: u64) -> (TrafficSize, Vec<TrafficSize>) {
         let mut left: Vec<u16> = self.heap.drain().map(|Reverse((_, source))| source).collect();
         left.sort_unstable();
         size.complete = true;
+        let mut each = vec![TrafficSize::default(); self.sources.len()];
         for source in left {
+            let own = &mut each[usize::from(source)];
             let Pending { source, flow, messages, .. } = &mut self.sources[source as usize];
             let mut next = Some(*flow);
             if source.graph().is_some()
                 && let Some(rest) = source.rest()
             {
                 // Of a graph that a run plays no message is drawn: all are left.
-                if messages.is_none() {
-                    size.add(flow);
+                for size in [&mut size, own] {
+                    if messages.is_none() {
+                        size.add(flow);
+                    }
+                    size.expect(&rest);
                 }
-                size.expect(&rest);
                 continue;
             }
             while let Some(flow) = next {
@@ -350,14 +359,27 @@ impl Merged {
                     break;
                 }
                 size.add(&flow);
+                own.add(&flow);
                 if let Some(rest) = rest {
                     size.expect(&rest);
+                    own.expect(&rest);
                     break;
                 }
                 next = source.next();
             }
         }
-        size
+        (size, each)
+    }
+
+    /// The sources that have another flow, with this flow, and what follows it.
+    pub fn left(&self) -> Vec<(u16, FlowSpec, &dyn FlowSource)> {
+        let mut sources: Vec<u16> = self.heap.iter().map(|Reverse((_, source))| *source).collect();
+        sources.sort_unstable();
+        let of = |source: u16| {
+            let Pending { source: own, flow, .. } = &self.sources[usize::from(source)];
+            (source, *flow, &**own)
+        };
+        sources.into_iter().map(of).collect()
     }
 }
 

@@ -194,6 +194,40 @@ fn played_on_leaves(rate: &str, workload: &str) -> Replay {
 }
 
 #[test]
+fn a_flow_that_starts_with_a_small_window_takes_the_round_trips_until_it_fills_the_pipe() {
+    let end = |size: &str| {
+        let text = format!(
+            "[topology]\nkind = \"dumbbell\"\nleft = 2\nright = 2\nhost_link = {{ rate = \"1Gbps\", delay = \"1us\" }}\n\
+             bottleneck_link = {{ rate = \"1Gbps\", delay = \"20ms\" }}\n[transport]\nkind = \"tcp\"\n[[workload]]\n\
+             kind = \"flows\"\nflows = [{{ src = 0, dst = 2, size = \"{size}\" }}]\n"
+        );
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        scenario.map(|scenario| scenario.estimate().replay.end.as_ns() / 1e6).unwrap()
+    };
+    // A handshake, and windows of 10, 20, ... 1 280 packets at 40 ms each; a run takes 362 ms.
+    assert!((340.0..380.0).contains(&end("2MB")), "{}", end("2MB"));
+    assert!((80.0..82.0).contains(&end("10KB")), "{}", end("10KB"));
+}
+
+#[test]
+fn what_nothing_slows_down_waits_in_buffers() {
+    let packets = |controller: &str, buffer: &str| {
+        let text = format!(
+            "[topology]\nkind = \"dumbbell\"\nleft = 16\nright = 16\nbottleneck_link.rate = \"10Gbps\"\n[switch]\n\
+             pfc = {{ enabled = false }}\nbuffer = \"{buffer}\"\nlossy_alpha = 100\n[transport]\n\
+             controller = {{ kind = \"{controller}\" }}\n[[workload]]\nkind = \"bulk\"\nsize = \"20MB\"\n"
+        );
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        scenario.map(|scenario| scenario.estimate().replay.packets_in_flight).unwrap()
+    };
+    // All 16 flows of 20 000 packets; with a small buffer what it holds, and no more than a few times that.
+    assert_eq!(packets("none", "4GiB"), 320_000);
+    let few = packets("none", "10MB");
+    assert!((9_000..45_000).contains(&few), "{few}");
+    assert!(packets("dcqcn", "4GiB") < 5_000, "{}", packets("dcqcn", "4GiB"));
+}
+
+#[test]
 fn slow_links_between_switches_count_once() {
     let all_to_all = "kind = \"collective\"\noperation = \"all-to-all\"\nbytes = \"2MB\"\n";
     // Each of eight hosts of a leaf sends 24 parts of 62.5 KB, of 63 packets, over two links; the first packet takes four hops.

@@ -165,6 +165,7 @@ impl TransportParameters for TcpConfig {
             openings: Some(self.syn_retries + 1),
             spreads_flows: self.plb.is_some(),
             control_packets: [if self.fin { 6 } else { 3 }, 0],
+            first_window: Some(self.initial_window),
             ns_per_hop: WINDOW_NS_PER_HOP,
             ..Facts::default()
         }
