@@ -49,7 +49,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
     }
     found.extend(after_the_end(outcome, names));
     found.extend(never_marked(outcome, &all, &names.marked));
-    found.extend(paused(outcome, names));
+    found.extend(deadlocked(outcome, names).or_else(|| paused(outcome, names)));
     found.extend(dropped_despite_pauses(outcome, names));
     Ok(found)
 }
@@ -273,6 +273,19 @@ fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Opt
             ),
         }
     })
+}
+
+/// That ports paused each other for good.
+fn deadlocked(outcome: &Outcome, names: &Names) -> Option<String> {
+    let deadlock = outcome.deadlock.as_ref()?;
+    let circle: Vec<String> = deadlock.circle.iter().map(|&(node, port)| names.port(node, port)).collect();
+    Some(format!(
+        "PFC deadlock since {}: the ports {} have paused each other in a circle and send nothing any more, and {} ports in all wait for \
+         them. Change paths so that none closes a circle of switches (up-down routing), or set switch.pfc = {{ enabled = false }}",
+        milliseconds(deadlock.since.as_ns()),
+        circle.join(" -> "),
+        deadlock.ports,
+    ))
 }
 
 /// That PFC paused a port for long.

@@ -52,6 +52,25 @@ fn the_cause_is_how_the_majority_of_packets_were_lost_or_came_twice() {
 }
 
 #[test]
+fn a_deadlock_is_named_instead_of_the_pauses_that_it_causes() {
+    use weftline_sim::measure::{Deadlock, PortTotals};
+    let deadlock = Deadlock { since: Time::from_us(73), circle: vec![(0, 1), (1, 2)], ports: 4 };
+    let totals = PortTotals { paused: Time::from_ms(1), ..PortTotals::default() };
+    let outcome = Outcome {
+        end: Time::from_ms(1),
+        ports: vec![(0, 1, totals)],
+        deadlock: Some(deadlock),
+        ..Outcome::nothing(weftline_sim::measure::Ending::Done)
+    };
+    let found = of(&outcome, &Names::default(), Path::new(".")).unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(
+        found[0].starts_with("PFC deadlock since 73.0 us: the ports node0.p1 -> node1.p2 have"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn one_in_a_hundred_is_silent_and_more_is_not_in_the_run_or_in_one_group() {
     let names = Names { groups: vec!["web".into(), "bulk".into()], ..Names::default() };
     let with = |groups: Vec<LossCounters>| {

@@ -319,6 +319,19 @@ pub struct Outcome {
     pub disciplines: Vec<(u32, u32, CounterSet)>,
     /// What became of the steps of a run with `run.memo`.
     pub memo: Option<Memoised>,
+    /// At the end PFC had deadlocked.
+    pub deadlock: Option<Deadlock>,
+}
+
+/// Ports that PFC has paused for good, because they wait for each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deadlock {
+    /// When the last port of the circle was paused.
+    pub since: Time,
+    /// (node, port of the node): each waits for the next one, and the last one for the first.
+    pub circle: Vec<(u32, u32)>,
+    /// Ports that wait for good, those before the circle included.
+    pub ports: u32,
 }
 
 /// Steps of a job that were simulated, and those whose results were taken from them.

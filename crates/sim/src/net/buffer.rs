@@ -177,10 +177,11 @@ impl SharedBuffer {
         resume
     }
 
-    /// The sender behind this port is to be paused.
+    /// The sender at the other end of this port has been paused.
     pub fn has_paused(&self, port: u16, class: u8) -> bool {
         let lossless = self.lossless.as_ref();
-        lossless.is_some_and(|lossless| lossless.ingress[usize::from(port) * CLASSES + usize::from(class)].paused)
+        lossless
+            .is_some_and(|lossless| lossless.ingress[usize::from(port) * CLASSES + usize::from(class)].paused)
     }
 
     /// The link behind this port came back: its sender no longer knows of a pause.

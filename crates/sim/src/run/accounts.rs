@@ -1,6 +1,7 @@
 //! The end of a run: every byte is accounted for, and the totals are drawn up.
 
 use super::Simulation;
+use super::deadlock::Queued;
 use super::region::Region;
 use crate::counters::CounterSet;
 use crate::engine::random::mix64;
@@ -8,6 +9,7 @@ use crate::measure::{Ending, LossCounters, Outcome, PortTotals, Receiving};
 use crate::net::NodeIndex;
 use crate::net::agenda::Action;
 use crate::queue::{self, QueueDiscipline};
+use rustc_hash::FxHashSet;
 
 impl Simulation {
     /// Totals of the run; also checks conservation, in release builds too.
@@ -15,8 +17,13 @@ impl Simulation {
         let (disciplines, counters, steps) = (self.disciplines(), self.counters(), self.steps());
         let (ranks, waiting) = (self.flows.take_ranks(), self.waiting_operations(ending == Ending::Stalled));
         let causes = self.causes();
-        let on_wire: Vec<Vec<OnWire>> =
-            self.regions.iter_mut().map(|region| region.in_turn(Region::take_apart)).collect();
+        let mut queued = FxHashSet::default();
+        let mut take_apart = |region: &mut Box<Region>| {
+            let (on_wire, held_up) = region.in_turn(Region::take_apart);
+            queued.extend(held_up);
+            on_wire
+        };
+        let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(&mut take_apart).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
         let recorded = sum(|r| r.net.recorder.flows_recorded);
         let mut outcome = Outcome {
@@ -43,6 +50,7 @@ impl Simulation {
             waiting,
             causes,
             disciplines,
+            deadlock: self.deadlock(&queued),
         };
         let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
         let delivered = sum(|r| r.net.recorder.delivered);
@@ -155,8 +163,8 @@ impl Region {
     }
 
     /// Takes the region apart: what its switches hold is in their queues, and no packet is left over. What is on the
-    /// links into its ports.
-    fn take_apart(&mut self) -> Vec<OnWire> {
+    /// links into its ports, and what waits although its sender is paused.
+    fn take_apart(&mut self) -> (Vec<OnWire>, FxHashSet<Queued>) {
         let mut on_wire = vec![OnWire::default(); self.net.ports.len()];
         let mut packets = 0usize;
         for event in self.net.agenda.drain() {
@@ -180,11 +188,12 @@ impl Region {
             self.net.leave_in_flight(id);
             packets += 1;
         }
+        let mut held_up = FxHashSet::default();
         let mut queued = vec![0u64; self.switches.len()];
         for id in 0..self.net.ports.len() {
             let owner = self.net.owner(id as u32);
             let port = &self.net.ports[id];
-            let charges = !port.owns_buffer;
+            let (charges, local) = (!port.owns_buffer, port.local);
             while let Some(packet) = self.net.ports[id].queue.evict(&mut self.net.packets) {
                 let sent = &self.net.packets[packet];
                 if let NodeIndex::Switch(s) = owner
@@ -192,6 +201,10 @@ impl Region {
                     && !sent.is_uncharged()
                 {
                     queued[s as usize] += u64::from(sent.size);
+                    let (came_by, class) = (sent.ingress, sent.class);
+                    if let Some(node) = self.pauses(s, came_by, class) {
+                        held_up.insert(Queued { node, class, came_by, at: local });
+                    }
                 }
                 self.net.leave_in_flight(packet);
                 packets += 1;
@@ -201,6 +214,6 @@ impl Region {
             assert_eq!(switch.buffer.held(), queued, "switch {} holds bytes that no queue has", switch.node);
         }
         assert_eq!(self.net.packets.live(), packets, "packets are neither queued nor on a link");
-        on_wire
+        (on_wire, held_up)
     }
 }

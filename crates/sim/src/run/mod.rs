@@ -10,6 +10,7 @@ mod accounts;
 pub mod alone;
 pub(crate) mod balance;
 pub(crate) mod changes;
+mod deadlock;
 pub(crate) mod flows;
 pub(crate) mod graphs;
 pub(crate) mod memo;

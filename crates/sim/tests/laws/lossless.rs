@@ -2,13 +2,15 @@
 
 use crate::common::*;
 use proptest::prelude::*;
-use weftline_sim::config::{Config, Forwarding, RdmaConfig, Recovery, TelemetryConfig, TransportConfig};
+use weftline_sim::config::{
+    Config, Forwarding, RdmaConfig, Recovery, TelemetryConfig, TransportConfig, Until,
+};
 use weftline_sim::measure::{Entity, Outcome};
 use weftline_sim::net::PFC_FRAME_BYTES;
-use weftline_sim::topology::Topology;
 use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::topology::star::Star;
+use weftline_sim::topology::{Link, Node, NodeKind, Topology};
 use weftline_sim::units::{Bytes, Rate, Time};
 use weftline_sim::workload::FlowSpec;
 
@@ -254,4 +256,37 @@ fn the_series_of_pauses_lasts_as_long_as_any_class_is_paused() {
         several += rows.windows(2).filter(|pair| pair[0].1 > 0.0 && pair[1].1 > 0.0).count();
     }
     assert!(several > 0, "no port was paused for two classes");
+}
+
+/// Five switches in a ring, each with a host that sends two switches on: `size` bytes.
+fn ring(size: u64, ends: Time) -> Outcome {
+    let node = |kind: NodeKind, n: u32| {
+        let letter = if kind == NodeKind::Host { 'h' } else { 's' };
+        Node { name: format!("{letter}{n}"), kind, tier: u8::from(kind == NodeKind::Switch) }
+    };
+    let hosts = (0..5).map(|n| node(NodeKind::Host, n));
+    let nodes = hosts.chain((0..5).map(|n| node(NodeKind::Switch, n))).collect();
+    let (rate, delay) = (Rate::from_gbps(100), Time::from_us(1));
+    let own = (0..5).map(|n| Link { a: n, b: 5 + n, rate, delay });
+    let links = own.chain((0..5).map(|n| Link { a: 5 + n, b: 5 + (n + 1) % 5, rate, delay })).collect();
+    let topology = Topology { nodes, links, ..Topology::default() };
+    let flows = (0..5).map(|src| flow(src, (src + 2) % 5, size, Time::ZERO)).collect();
+    let mut config = normal("none", topology, flows);
+    config.switch.buffer = Bytes(2 << 20);
+    config.until = Until::At(ends);
+    run(config).1
+}
+
+#[test]
+fn a_run_that_ends_in_a_deadlock_says_which_ports_wait_for_each_other_since_when() {
+    // The host's port of a switch is its first one.
+    let outcome = ring(20_000_000, Time::from_ms(2));
+    let deadlock = outcome.deadlock.expect("two flows on each link of the ring at full rate");
+    let (mut nodes, ports): (Vec<u32>, Vec<u32>) = deadlock.circle.iter().copied().unzip();
+    nodes.sort_unstable();
+    assert_eq!((nodes, ports.contains(&0)), (vec![5, 6, 7, 8, 9], false));
+    assert!(deadlock.since > Time::from_us(10) && deadlock.since < Time::from_us(500), "{}", deadlock.since);
+    // With the hosts, which wait for the ring.
+    assert_eq!(deadlock.ports, 10);
+    assert_eq!(ring(100_000, Time::from_ms(2)).deadlock, None);
 }
