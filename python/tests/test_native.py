@@ -351,6 +351,9 @@ def test_an_exception_in_a_controller_ends_the_run_with_its_traceback(tmp_path):
         def __init__(self, flow):
             self.rate_bps = "fast"
 
+        def on_ack(self, ack):
+            pass
+
     with pytest.raises(native.RunFailed, match="no such luck") as raised:
         lone(tmp_path / "a", "python:broken", broken=Broken)
     assert "in on_ack" in str(raised.value) and '"broken"' in str(raised.value)

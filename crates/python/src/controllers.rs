@@ -2,7 +2,8 @@
 //!
 //! The class is called with a [`Flow`]. After that and after every call its attributes `rate_bps` and `cwnd_bytes` are
 //! read, where they exist and are not None. Optional: a class attribute `needs_int = True` asks for telemetry in every
-//! acknowledgement, and a method `on_timeout(now_ns)`. The first exception ends the run.
+//! acknowledgement, and a method `on_timeout(now_ns)`. The first exception ends the run. What a law does that
+//! may be a mistake is a warning of the run ([`LawNotes`]).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -17,6 +18,7 @@ use weftline_sim::telemetry::int::{IntLayout, IntRecord};
 use weftline_sim::units::{Rate, Time};
 
 use crate::errors::{InputError, input};
+use crate::law_notes::{LawNotes, RATE, WINDOW, short};
 use crate::runs::is_interrupt;
 
 /// What is fixed for a flow.
@@ -111,12 +113,21 @@ impl Hop {
     }
 }
 
-/// The first exception that a controller raised.
+/// What went wrong in the controllers of a run: the first exception, which ends it, and warnings.
 #[derive(Default)]
 pub struct Failure {
     happened: AtomicBool,
-    /// (name of the controller, what it raised)
-    first: Mutex<Option<(String, PyErr)>>,
+    first: Mutex<Option<Raised>>,
+    /// By the names of the controllers.
+    notes: Vec<(String, Arc<LawNotes>)>,
+}
+
+/// An exception of a controller.
+struct Raised {
+    name: String,
+    /// Where and when, such as `in on_ack of Aimd, aimd.py:12, flow 7, at 21.8 us`.
+    place: String,
+    error: PyErr,
 }
 
 impl Failure {
@@ -124,38 +135,58 @@ impl Failure {
         self.happened.load(Ordering::Relaxed)
     }
 
-    fn set(&self, name: &str, error: PyErr) {
+    fn set(&self, raised: Raised) {
         // A lock that another thread's panic has poisoned still holds the first failure.
         let mut first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        first.get_or_insert_with(|| (name.to_string(), error));
+        first.get_or_insert(raised);
         self.happened.store(true, Ordering::Relaxed);
     }
 
     /// The exception, if it was Ctrl-C that came while Python computed.
     pub fn take_interrupt(&self) -> Option<PyErr> {
         let mut first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let interrupt = first.take_if(|(_, error)| Python::attach(|py| is_interrupt(py, error)));
-        interrupt.map(|(_, error)| error)
+        let interrupt = first.take_if(|raised| Python::attach(|py| is_interrupt(py, &raised.error)));
+        interrupt.map(|raised| raised.error)
     }
 
     /// What went wrong, with the traceback; none if nothing did. After it nothing has happened.
     pub fn take(&self) -> Option<String> {
         self.happened.store(false, Ordering::Relaxed);
-        let (name, error) = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()?;
+        let first = self.first.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let Raised { name, place, error } = first?;
         Some(Python::attach(|py| {
             let traceback = error.traceback(py).and_then(|t| t.format().ok()).unwrap_or_default();
             if traceback.is_empty() && error.is_instance_of::<InputError>(py) {
-                return format!("controller \"{name}\": {}", error.value(py));
+                return format!("controller \"{name}\": {} ({place})", error.value(py));
             }
-            format!("controller \"{name}\" raised an exception\n{traceback}{error}")
+            format!("controller \"{name}\" raised an exception {place}\n{traceback}{error}")
         }))
+    }
+
+    /// What deserves a look in the run that has ended; after it nothing is known of the run.
+    pub fn warnings(&self) -> Vec<String> {
+        if self.notes.is_empty() {
+            return Vec::new();
+        }
+        Python::attach(|py| {
+            let of_law = |(name, notes): &(String, Arc<LawNotes>)| {
+                let texts = notes.take(py).into_iter();
+                texts.map(|text| format!("controller \"{name}\": {text}")).collect::<Vec<_>>()
+            };
+            self.notes.iter().flat_map(of_law).collect()
+        })
+    }
+
+    /// Forgets an earlier run.
+    pub fn reset(&self) {
+        self.take();
+        self.warnings();
     }
 }
 
 /// The controllers of a run by name, and where their failures go.
 pub fn external(classes: Option<Bound<'_, PyDict>>) -> PyResult<(Vec<ExternalController>, Arc<Failure>)> {
-    let failure = Arc::new(Failure::default());
-    let mut found = Vec::new();
+    let mut laws = Vec::new();
     for (name, class) in classes.iter().flat_map(|classes| classes.iter()) {
         let name: String = name.extract().map_err(|_| input(format!("controllers: {name} is not a name")))?;
         if !class.is_callable() {
@@ -163,37 +194,111 @@ pub fn external(classes: Option<Bound<'_, PyDict>>) -> PyResult<(Vec<ExternalCon
                 "controllers: \"{name}\" is {class}, expected a class with on_ack(self, ack)"
             )));
         }
-        let needs_int = match class.getattr_opt("needs_int")? {
-            Some(value) => value.is_truthy()?,
-            None => false,
-        };
-        found.push(controller(name, class.unbind(), needs_int, failure.clone()));
+        let needs_int = needs_int(&class)?;
+        laws.push(Law { name, needs_int, class: class.unbind(), notes: Arc::default() });
     }
+    let notes = laws.iter().map(|law| (law.name.clone(), law.notes.clone())).collect();
+    let failure = Arc::new(Failure { notes, ..Failure::default() });
+    let found = laws.into_iter().map(|law| law.controller(failure.clone())).collect();
     Ok((found, failure))
 }
 
-fn controller(name: String, class: Py<PyAny>, needs_int: bool, failure: Arc<Failure>) -> ExternalController {
-    let of_name = name.clone();
-    let make = move |flow: &FlowContext, _: usize| -> Box<dyn CongestionController + Send> {
-        let object = Python::attach(|py| {
-            let flow = Flow {
-                line_rate_bps: flow.line_rate.0,
-                base_rtt_ns: flow.base_rtt.as_ns(),
-                window_bytes: flow.window_bytes,
-                mtu: flow.mtu,
-            };
-            class.call1(py, (flow,))
-        });
-        let object = object.map_err(|error| failure.set(&of_name, error)).ok();
-        Box::new(PythonController {
-            name: of_name.clone(),
-            object,
-            layout: flow.int_layout,
-            failure: failure.clone(),
-        })
-    };
-    let needs = Needs { int: needs_int, ..Needs::window(Window::None) };
-    ExternalController { name: name.into(), needs, parameters: None, one_thread: true, make: Arc::new(make) }
+/// Whether a class asks for telemetry, or a `functools.partial` of one; a function may have the attribute.
+fn needs_int(class: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let partial = class.py().import("functools")?.getattr("partial")?;
+    let mut class = class.clone();
+    loop {
+        if let Some(value) = class.getattr_opt("needs_int")? {
+            return value.is_truthy();
+        }
+        if !class.is_instance(&partial)? {
+            return Ok(false);
+        }
+        class = class.getattr("func")?;
+    }
+}
+
+/// A controller in Python.
+struct Law {
+    name: String,
+    /// A class, or something else that makes the object of a flow.
+    class: Py<PyAny>,
+    needs_int: bool,
+    notes: Arc<LawNotes>,
+}
+
+impl Law {
+    fn controller(self, failure: Arc<Failure>) -> ExternalController {
+        let name = self.name.as_str().into();
+        let needs = Needs { int: self.needs_int, ..Needs::window(Window::None) };
+        let make = move |flow: &FlowContext, _: usize| -> Box<dyn CongestionController + Send> {
+            let number = flow.flow;
+            let object = Python::attach(|py| self.object(py, flow).map(Bound::unbind));
+            let object = object.map_err(|error| {
+                let place = format!("while the object of flow {number} was made");
+                failure.set(Raised { name: self.name.clone(), place, error });
+            });
+            Box::new(PythonController {
+                name: self.name.clone(),
+                object: object.ok(),
+                layout: flow.int_layout,
+                flow: number,
+                failure: failure.clone(),
+                notes: self.notes.clone(),
+            })
+        };
+        ExternalController { name, needs, parameters: None, one_thread: true, make: Arc::new(make) }
+    }
+
+    /// The object of a flow.
+    fn object<'py>(&self, py: Python<'py>, flow: &FlowContext) -> PyResult<Bound<'py, PyAny>> {
+        let mtu = flow.mtu;
+        let flow = Flow {
+            line_rate_bps: flow.line_rate.0,
+            base_rtt_ns: flow.base_rtt.as_ns(),
+            window_bytes: flow.window_bytes,
+            mtu,
+        };
+        let class = self.class.bind(py);
+        let object = class.call1((flow,))?;
+        if !object.getattr_opt("on_ack")?.is_some_and(|method| method.is_callable()) {
+            let (by, text) = (described(class), short(&object));
+            return Err(input(format!("{by} made {text}: expected an object with on_ack(self, ack)")));
+        }
+        let asks = object.getattr_opt("needs_int")?.map_or(Ok(false), |value| value.is_truthy())?;
+        if asks && !self.needs_int {
+            let (by, of) = (described(class), object.get_type().qualname()?);
+            return Err(input(format!(
+                "objects of {of} have needs_int = True, but {by}, which makes them, has not, so packets \
+                 would carry no telemetry: give the class or a functools.partial of it, or set \
+                 needs_int = True on what makes the objects"
+            )));
+        }
+        self.notes.made(&object, mtu);
+        Ok(object)
+    }
+}
+
+/// A class or function with its place in a file.
+fn described(callable: &Bound<'_, PyAny>) -> String {
+    let name = callable.getattr("__qualname__").and_then(|name| name.extract::<String>());
+    let name = name.unwrap_or_else(|_| short(callable));
+    line_of(callable).map_or(name.clone(), |line| format!("{name} ({line})"))
+}
+
+/// `aimd.py:12`, where a function or method begins; none if it is not written in Python.
+fn line_of(function: &Bound<'_, PyAny>) -> Option<String> {
+    let code = function.getattr("__code__").ok()?;
+    let line: u32 = code.getattr("co_firstlineno").ok()?.extract().ok()?;
+    Some(format!("{}:{line}", code.getattr("co_filename").ok()?))
+}
+
+/// A method of a controller that the transport calls.
+#[derive(Clone, Copy)]
+struct Call {
+    method: &'static str,
+    /// None: when the flow starts.
+    at: Option<Time>,
 }
 
 /// One flow's object; none when it could not be made, and then the run is about to end.
@@ -201,28 +306,58 @@ struct PythonController {
     name: String,
     object: Option<Py<PyAny>>,
     layout: IntLayout,
+    /// Number of the flow.
+    flow: u32,
     failure: Arc<Failure>,
+    notes: Arc<LawNotes>,
 }
 
 impl PythonController {
     /// Calls the object, unless the run has failed, and takes over what it steers.
-    fn steer(&self, control: &mut Control, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
+    fn steer(&self, control: &mut Control, of: Call, call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
         let Some(object) = self.object.as_ref().filter(|_| !self.failure.happened()) else { return };
-        let done = Python::attach(|py| {
+        Python::attach(|py| {
             let object = object.bind(py);
-            call(object)?;
-            if let Some(rate) = attribute(object, "rate_bps", "a number of bit/s", false)? {
-                let rate = Rate(rate.max(1.0) as u64);
-                control.repace |= rate != control.rate;
-                control.rate = rate;
+            if let Err(error) = call(object).and_then(|()| self.take_over(object, control, of)) {
+                let place = self.place(object, of);
+                self.failure.set(Raised { name: self.name.clone(), place, error });
             }
-            let cwnd = attribute(object, "cwnd_bytes", "a number of bytes, or None", true)?;
-            control.cwnd = cwnd.map(|bytes| bytes.max(1.0) as u64);
-            Ok(())
         });
-        if let Err(error) = done {
-            self.failure.set(&self.name, error);
+    }
+
+    fn take_over(&self, object: &Bound<'_, PyAny>, control: &mut Control, of: Call) -> PyResult<()> {
+        if let Some(bps) = attribute(object, RATE, "a number of bit/s", false)? {
+            let rate = Rate(bps.max(1.0) as u64);
+            if rate != control.rate {
+                control.repace = true;
+                control.rate = rate;
+                self.notes.rate(object, bps, || self.place(object, of))?;
+            }
         }
+        let bytes = attribute(object, WINDOW, "a number of bytes, or None", true)?;
+        let cwnd = bytes.map(|bytes| bytes.max(1.0) as u64);
+        if cwnd != control.cwnd {
+            control.cwnd = cwnd;
+            bytes.map_or(Ok(()), |bytes| self.notes.window(object, bytes, || self.place(object, of)))?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what a method returned, which is expected to be None.
+    fn returned(&self, object: &Bound<'_, PyAny>, of: Call, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        if value.is_none() {
+            return Ok(());
+        }
+        self.notes.returned(of.method, value, || self.place(object, of))
+    }
+
+    /// Where and when a method was called.
+    fn place(&self, object: &Bound<'_, PyAny>, of: Call) -> String {
+        let class = object.get_type().qualname().map_or_else(|_| short(object), |name| name.to_string());
+        let line = object.getattr(of.method).ok().and_then(|method| line_of(&method));
+        let line = line.map(|line| format!(", {line}")).unwrap_or_default();
+        let at = of.at.map(|at| format!(", at {:.3} us", at.as_ns() / 1000.0)).unwrap_or_default();
+        format!("in {} of {class}{line}, flow {}{at}", of.method, self.flow)
     }
 
     fn ack<'py>(&self, py: Python<'py>, ack: &congestion::Ack) -> PyResult<Ack> {
@@ -267,19 +402,22 @@ fn attribute(
 
 impl CongestionController for PythonController {
     fn on_start(&mut self, control: &mut Control) {
-        self.steer(control, |_| Ok(()));
+        self.steer(control, Call { method: "__init__", at: None }, |_| Ok(()));
     }
 
     fn on_ack(&mut self, ack: &congestion::Ack, control: &mut Control) {
-        self.steer(control, |object| {
+        let of = Call { method: "on_ack", at: Some(ack.now) };
+        self.steer(control, of, |object| {
             let ack = self.ack(object.py(), ack)?;
-            object.call_method1("on_ack", (ack,)).map(drop)
+            let returned = object.call_method1(of.method, (ack,))?;
+            self.returned(object, of, &returned)
         });
     }
 
     fn on_timeout(&mut self, now: Time, control: &mut Control) {
-        self.steer(control, |object| match object.getattr_opt("on_timeout")? {
-            Some(method) => method.call1((now.as_ns(),)).map(drop),
+        let of = Call { method: "on_timeout", at: Some(now) };
+        self.steer(control, of, |object| match object.getattr_opt(of.method)? {
+            Some(method) => self.returned(object, of, &method.call1((now.as_ns(),))?),
             None => Ok(()),
         });
     }

@@ -22,6 +22,7 @@ mod graphs;
 mod hula;
 mod instructions;
 mod interrupts;
+mod law_notes;
 mod mphula;
 pub mod own;
 mod pint;

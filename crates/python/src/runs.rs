@@ -85,7 +85,7 @@ pub fn simulate(
     // Before anything is computed: another run may write there.
     let claim = place.claim.map_or_else(|| FolderClaim::take(&place.out), Ok).map_err(of_results)?;
     // An earlier run of the same scenario may have failed.
-    failure.take();
+    failure.reset();
     let mut watch = Watch::new(progress, failure, limits.memory);
     let out = &place.out;
     let mut warnings = scenario.warnings.clone();
@@ -136,6 +136,7 @@ pub fn simulate(
             let slow = balance.warning().filter(|_| cost.wall_seconds > 1.0);
             slow.into_iter().for_each(|warning| folder.warn(warning));
             folder.worked(balance);
+            failure.warnings().into_iter().for_each(|warning| folder.warn(warning));
             outcome
         }
     };
