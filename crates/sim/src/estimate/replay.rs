@@ -33,7 +33,7 @@ use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
 use crate::topology::{HostId, NodeId, Path, PathTimes};
-use crate::transport::{Asks, NicPolicy, TransportConfig};
+use crate::transport::{Asks, NicPolicy, TransportConfig, largest_packet};
 use crate::units::Time;
 use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
@@ -362,6 +362,7 @@ impl<'s> Player<'s> {
             }
         };
         let queue = scenario.switch.queue.facts();
+        let packet = largest_packet(&scenario.transports, &scenario.telemetry);
         Player {
             times: PathTimes::new(&network.topology, &network.routes),
             transports: &scenario.transports,
@@ -371,7 +372,7 @@ impl<'s> Player<'s> {
             wires: scenario.transports.iter().map(wire).collect(),
             fabric: Fabric::of(network, scenario.switch.buffer.0, scenario.host.nic_policy),
             offered: Offered::of(scenario),
-            port_room: queue.capacity.unwrap_or(scenario.switch.buffer).0,
+            port_room: queue.room(packet).unwrap_or(scenario.switch.buffer).0,
             trims: queue.trims.is_some(),
             dependents: Dependents::new(&scenario.traffic),
             waiting: FxHashMap::default(),

@@ -170,6 +170,8 @@ pub struct QueueFacts {
     pub drops_instead: Option<&'static str>,
     /// Bytes that may wait at a port; none: what the switch's buffer lets in.
     pub capacity: Option<Bytes>,
+    /// Packets that may wait at a port with a buffer of its own, of any size.
+    pub packets: Option<u32>,
     /// The largest packet that an empty port takes, if its limit in bytes holds for that one too.
     pub largest: Option<Bytes>,
     /// What leaves next follows from what its flow has left to send.
@@ -185,6 +187,14 @@ pub struct QueueFacts {
     /// Once empty, it serves the packets of one class as if none had come before.
     pub repeats: bool,
     pub memory: PortMemory,
+}
+
+impl QueueFacts {
+    /// Bytes that may wait at a port if all packets have this size; none: what the switch's buffer lets in.
+    pub fn room(&self, packet: u64) -> Option<Bytes> {
+        let of_packets = self.packets.map_or(u64::MAX, |packets| u64::from(packets).saturating_mul(packet));
+        self.capacity.map(|bytes| Bytes(bytes.0.min(of_packets)))
+    }
 }
 
 /// Bytes of the discipline of a port, without its packets.

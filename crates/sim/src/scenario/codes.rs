@@ -5,7 +5,7 @@ use super::Scenario;
 use crate::config::Until;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::{LOAD_UNITS, PintConfig};
-use crate::transport::TransportConfig;
+use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Bytes, Rate, Time};
 use pint::query::{Aggregation, Blocks, Query, Value};
 
@@ -147,7 +147,8 @@ impl Extremes {
                 places.map(move |(&(link, _), local)| (node, local, topology.links[link as usize].rate))
             })
             .collect();
-        let buffer = |node, local| switch.queue_at(node, local).facts().capacity.unwrap_or(shared);
+        let packet = largest_packet(&scenario.transports, &scenario.telemetry);
+        let buffer = |node, local| switch.queue_at(node, local).facts().room(packet).unwrap_or(shared);
         let delay = |&(node, local, rate): &(u32, u32, Rate)| rate.transmission_time(buffer(node, local).0);
         let &(node, local, _) = all.iter().max_by_key(|&&(node, local, _)| buffer(node, local))?;
         let slowest = all.iter().max_by_key(|port| delay(port))?;

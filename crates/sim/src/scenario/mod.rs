@@ -6,6 +6,7 @@
 //! over nothing, give the keys for [`schema`], [`explain`] and [`names`]. Nothing outside this room reads TOML.
 
 mod balancing;
+mod bottlenecks;
 mod capture;
 pub(crate) mod catalogue;
 pub(crate) mod check;
@@ -225,6 +226,12 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let host_rate =
         net.and_then(|network| nic_policy.host_rates(&network.topology).pop()).unwrap_or_default();
     let drain = drain(root, net);
+    let own = if rules.like == "none" { switch::peek_own_buffers(root) } else { None };
+    let waiting = |packet: u64| {
+        let rooms = own.iter().flatten().filter_map(|facts| facts.room(packet));
+        let limited = rooms.max().filter(|room| room.0 < UNLIMITED);
+        slowest(net).zip(limited).map_or(drain, |(rate, room)| rate.transmission_time(room.0))
+    };
     let cx = ReadContext {
         rules,
         base_rtt: &base_rtt,
@@ -236,6 +243,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
             _ => None,
         },
         drain,
+        waiting: &waiting,
         controllers: hooks.controllers,
     };
     let transport =
@@ -349,12 +357,19 @@ fn seed(root: &mut Section) -> u64 {
 /// The time in which the slowest link empties a switch's buffer. Looks ahead at `[switch]`, whose defaults depend on the transport; what
 /// is wrong there is reported there.
 fn drain(root: &Section, net: Option<&Network>) -> Time {
-    let slowest = net.and_then(|net| net.topology.links.iter().map(|link| link.rate).min());
     let buffer = match root.peek("switch.buffer") {
         Some(Value::Text(text)) => text.parse().unwrap_or(switch::DEFAULT_BUFFER),
         _ => switch::DEFAULT_BUFFER,
     };
-    slowest.filter(|rate| rate.0 > 0).map_or(Time::ZERO, |rate| rate.transmission_time(buffer.0))
+    slowest(net).map_or(Time::ZERO, |rate| rate.transmission_time(buffer.0))
+}
+
+/// Bytes of queues beyond which they have no limit.
+const UNLIMITED: u64 = 1 << 40;
+
+fn slowest(net: Option<&Network>) -> Option<Rate> {
+    let rates = net?.topology.links.iter().map(|link| link.rate);
+    rates.min().filter(|rate| rate.0 > 0)
 }
 
 /// Distinct rates of links, those that they take by failures included, ascending.

@@ -6,13 +6,14 @@
 //! follows from two of them together stands here.
 
 use super::Scenario;
+use super::bottlenecks::{RoundTrips, narrowest_share};
 use crate::balance::{self, NetworkView, Reorders};
 use crate::compat::Rules;
-use crate::config::{Change, QueueConfig, SwitchConfig, Until};
+use crate::config::{Change, QueueConfig, Until};
 use crate::net::ecn::EcnThreshold;
 use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
-use crate::transport::{NicPolicy, Overtaken, TransportConfig};
+use crate::transport::{NicPolicy, Overtaken, TransportConfig, largest_packet};
 use crate::units::{Bytes, Rate, Time};
 
 /// Share of the packets whose answer arrives, below which timeouts determine what happens.
@@ -36,8 +37,9 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(overtaken.and_then(|reason| takes_for_loss(scenario, transport, reason)));
         found.extend(reorders.as_ref().and_then(|reason| compares_paths(transport, reason)));
         found.extend(dropped_from(scenario, transport));
-        found.extend(never_marked(scenario, transport));
-        found.extend(marked_too_early(scenario, transport));
+        found.extend(never_marked(scenario, transport, index));
+        found.extend(marked_too_early(scenario, transport, index));
+        found.extend(compared_too_rarely(scenario, transport, index));
         found.extend(held_back(scenario, transport));
         found.extend(slow_hosts(scenario, transport));
         found.extend(never_fits(scenario, transport));
@@ -191,7 +193,7 @@ fn in_turn(scenario: &Scenario) -> (Time, &'static str) {
     let round_trip = scenario.network.base_rtt(1000, &Rules::none()).0;
     let full = scenario.transports.iter().any(|transport| fills_buffers(scenario, transport));
     if let Some(waits) = slowest_between_switches(scenario).filter(|_| full).map(|rate| {
-        let room = scenario.switch.queues().map(|queue| longest_queue(queue, &scenario.switch)).max();
+        let room = scenario.switch.queues().map(|queue| longest_queue(queue, scenario)).max();
         rate.transmission_time(room.unwrap_or(scenario.switch.buffer).0)
     }) {
         return (round_trip.saturating_add(waits), "up to");
@@ -214,8 +216,9 @@ fn fills_buffers(scenario: &Scenario, transport: &TransportConfig) -> bool {
 }
 
 /// Maximum size of one queue: in a buffer without PFC, `lossy_alpha` times the free part.
-fn longest_queue(queue: &QueueConfig, switch: &SwitchConfig) -> Bytes {
-    match queue.facts().capacity {
+fn longest_queue(queue: &QueueConfig, scenario: &Scenario) -> Bytes {
+    let switch = &scenario.switch;
+    match queue.facts().room(largest_packet(&scenario.transports, &scenario.telemetry)) {
         Some(capacity) => capacity,
         None if switch.pfc.enabled => switch.buffer,
         None => {
@@ -371,7 +374,7 @@ fn dropped_from(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
 }
 
 /// A controller steers by marks, and no switch can mark.
-fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+fn never_marked(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Option<String> {
     let name = transport.facts().marked_controller?;
     let switch = &scenario.switch;
     if switch.queues().any(|queue| queue.facts().marks) {
@@ -385,23 +388,23 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig) -> Option<Stri
         });
         return Some(format!(
             "switch.ecn: off{because}, {steers}: it will notice congestion only by losses. Set switch.ecn = {}",
-            advice(scenario)
+            advice(scenario, transport, index)
         ));
     }
     let lowest = lowest_threshold(scenario)?;
-    let room = switch.queues().map(|queue| capacity(queue, switch)).max()?;
+    let room = switch.queues().map(|queue| capacity(queue, scenario)).max()?;
     (lowest >= room).then(|| {
         format!(
             "switch.ecn: marks begin at a queue of {lowest}, and no queue holds more than {room}, {steers}: it will notice \
              congestion only by losses. Set switch.ecn = {}",
-            advice(scenario)
+            advice(scenario, transport, index)
         )
     })
 }
 
 /// Flows react to marks, and every packet is marked whenever another one waits, or above a queue too short to
 /// keep a link busy.
-fn marked_too_early(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+fn marked_too_early(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Option<String> {
     let facts = transport.facts();
     // Without the second its packets have no marks.
     let answers = facts.heeds_marks && transport.switch_defaults().marks;
@@ -411,33 +414,76 @@ fn marked_too_early(scenario: &Scenario, transport: &TransportConfig) -> Option<
     }
     let framing = transport.framing(&scenario.telemetry);
     let packet = framing.data_bytes(framing.payload);
-    let round_trip = transport.base_rtt(&scenario.run());
-    let name = facts.controller_name.unwrap_or(transport.name());
+    let longest = transport.base_rtt(&scenario.run());
+    let suspect = |threshold: &&EcnThreshold| {
+        threshold.kmax.0 < packet || threshold.kmax < queue_at_marks(transport, threshold.rate, longest)
+    };
+    let suspects: Vec<&EcnThreshold> = thresholds_in_use(scenario).filter(suspect).collect();
+    if suspects.is_empty() {
+        return None;
+    }
+    let round_trips = RoundTrips::of(scenario, transport, index);
     // Short queues leave no room for such a threshold.
-    let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
-    thresholds_in_use(scenario).find_map(|EcnThreshold { rate, kmax, .. }| {
-        let in_flight = rate.bytes_in(round_trip);
-        let share = facts.queue_at_marks.unwrap_or(0.0);
-        let needed = Bytes((in_flight.0 as f64 * share) as u64);
+    let half = scenario.switch.queues().map(|queue| capacity(queue, scenario).0 / 2).min()?;
+    let too_early = |&&EcnThreshold { rate, kmax, .. }: &&EcnThreshold| {
+        let round_trip = round_trips.at(rate);
+        let needed = round_trip.map_or(Bytes(0), |round_trip| queue_at_marks(transport, rate, round_trip));
         let (why, above) = if kmax.0 < packet {
             let why = format!(
                 "less than a full packet of {} ({packet} B): a packet is marked whenever another one waits",
                 transport.name()
             );
             (why, needed.max(Bytes(packet)))
-        } else if *kmax < needed && room.is_some_and(|room| needed < room) {
+        } else if kmax < needed && needed.0 <= half {
+            let round_trip = round_trip.unwrap_or_default();
             let why = format!(
-                "less than {needed}, the queue that keeps such a link busy when one flow cuts its window at a mark: {in_flight} fill it \
-                 for the longest base RTT of {round_trip}"
+                "less than {needed}, the queue that keeps such a link busy when one flow cuts its window at a mark: {} fill it for \
+                 {round_trip}, the longest base RTT of flows over such ports",
+                rate.bytes_in(round_trip)
             );
             (why, needed)
         } else {
             return None;
         };
-        Some(format!(
-            "switch.ecn: at ports of {rate} every packet is marked above a queue of {kmax} (kmax), {why}, so that flows of \"{name}\" may \
-             not fill the link. Set switch.ecn.kmin and switch.ecn.kmax above {above}"
-        ))
+        Some((rate, kmax, why, above))
+    };
+    let found: Vec<_> = suspects.iter().filter_map(too_early).collect();
+    let (rate, kmax, why, above) = found.first()?;
+    let set = if super::rates(Some(&scenario.network), &scenario.failures).len() == 1 {
+        format!("switch.ecn.kmin and switch.ecn.kmax above {above}")
+    } else {
+        let each = found.iter().map(|(rate, _, _, above)| format!("above {above} for {rate}"));
+        format!("kmin and kmax of [[switch.ecn]] {}", each.collect::<Vec<_>>().join(" and "))
+    };
+    Some(format!(
+        "switch.ecn: at ports of {rate} every packet is marked above a queue of {kmax} (kmax), {why}, so that flows of \"{}\" may \
+         not fill the link. Set {set}",
+        facts.controller_name.unwrap_or(transport.name())
+    ))
+}
+
+/// The queue up to which some packets must stay without a mark, so that one flow keeps a link of this rate busy.
+fn queue_at_marks(transport: &TransportConfig, rate: Rate, round_trip: Time) -> Bytes {
+    let share = transport.facts().queue_at_marks.unwrap_or(0.0);
+    Bytes((rate.bytes_in(round_trip).0 as f64 * share) as u64)
+}
+
+/// A controller compares the telemetry of two acknowledgements unless its counters may have wrapped between them.
+fn compared_too_rarely(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Option<String> {
+    let facts = transport.facts();
+    let controller = facts.controller.filter(|controller| controller.needs().int)?.name();
+    let comparable = scenario.run().int_layout(scenario.slower()).comparable;
+    let framing = transport.framing(&scenario.telemetry);
+    let packet = framing.data_bytes(framing.payload);
+    let (rate, flows) = narrowest_share(scenario, index)?;
+    let gap = rate.transmission_time(packet.saturating_mul(flows));
+    (gap > comparable).then(|| {
+        format!(
+            "transport.controller: \"{controller}\" of {} compares the telemetry of acknowledgements that come within {comparable}, before \
+             INT's counters may wrap, and each of {flows} flows that share {rate} gets one every {gap}: windows never change. Set another \
+             transport.controller, one that steers by marks or delays",
+            transport.name()
+        )
     })
 }
 
@@ -454,8 +500,9 @@ fn held_back(scenario: &Scenario, transport: &TransportConfig) -> Option<String>
 }
 
 /// Bytes that a queue can hold.
-fn capacity(queue: &QueueConfig, switch: &SwitchConfig) -> Bytes {
-    queue.facts().capacity.unwrap_or(switch.buffer)
+fn capacity(queue: &QueueConfig, scenario: &Scenario) -> Bytes {
+    let packet = largest_packet(&scenario.transports, &scenario.telemetry);
+    queue.facts().room(packet).unwrap_or(scenario.switch.buffer)
 }
 
 /// The lowest threshold at a port of a switch.
@@ -472,16 +519,47 @@ fn thresholds_in_use(scenario: &Scenario) -> impl Iterator<Item = &EcnThreshold>
     scenario.switch.ecn.iter().filter(move |threshold| rates.contains(&threshold.rate))
 }
 
-/// What to write under `switch.ecn`, so that queues as they are do mark.
-fn advice(scenario: &Scenario) -> String {
-    let room = scenario.switch.queues().map(|queue| capacity(queue, &scenario.switch)).min();
-    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; a short queue allows
-    // at most half of itself.
-    match room.filter(|room| *room < scenario.switch.buffer) {
-        Some(room) => {
-            let half = Bytes(room.0 / 2);
-            format!("{{ enabled = true, kmin = \"{half}\", kmax = \"{half}\", pmax = 1.0 }}")
-        }
-        None => "{ enabled = true }".to_string(),
+/// What to write under `switch.ecn`, so that queues as they are do mark, and not too early for the transport of this number.
+fn advice(scenario: &Scenario, transport: &TransportConfig, index: u16) -> String {
+    let switch = &scenario.switch;
+    let half = switch.queues().map(|queue| capacity(queue, scenario)).min();
+    let half = half.filter(|room| *room < switch.buffer).map_or(u64::MAX, |room| room.0 / 2);
+    let round_trips = RoundTrips::of(scenario, transport, index);
+    let rates = super::rates(Some(&scenario.network), &scenario.failures);
+    let needed = |rate: Rate| {
+        let round_trip = round_trips.at(rate)?;
+        // In whole kilobytes, rounded up: it is a threshold to stay above.
+        Some(queue_at_marks(transport, rate, round_trip).0.div_ceil(1000) * 1000)
+    };
+    let by_default = scenario.transports.first().unwrap_or(transport).switch_defaults().ecn;
+    let is_enough = |&rate: &Rate| {
+        let kmax = by_default.auto(rate).kmax.0;
+        kmax <= half && kmax >= needed(rate).unwrap_or(0)
+    };
+    if half == u64::MAX && rates.iter().all(is_enough) {
+        return "{ enabled = true }".to_string();
     }
+    // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; a short queue allows at most half of
+    // itself.
+    let thresholds = |rate: Rate| {
+        let auto = transport.switch_defaults().ecn.auto(rate);
+        let needed = needed(rate).unwrap_or(0);
+        if auto.kmax.0 <= half && auto.kmax.0 >= needed {
+            return (auto.kmin, auto.kmax, auto.pmax);
+        }
+        let step = Bytes(auto.kmin.0.max(needed).min(half));
+        (step, step, 1.0)
+    };
+    let table = |(kmin, kmax, pmax): (Bytes, Bytes, f64)| {
+        format!("kmin = \"{kmin}\", kmax = \"{kmax}\", pmax = {pmax:?} }}")
+    };
+    let (waited, passed): (Vec<Rate>, Vec<Rate>) =
+        rates.iter().partition(|&&rate| round_trips.at(rate).is_some());
+    let mut different: Vec<_> = if waited.is_empty() { passed } else { waited };
+    different.dedup_by_key(|rate| thresholds(*rate));
+    if let [rate] = different[..] {
+        return format!("{{ enabled = true, {}", table(thresholds(rate)));
+    }
+    let each = rates.iter().map(|&rate| format!("{{ rate = \"{rate}\", {}", table(thresholds(rate))));
+    format!("[{}]", each.collect::<Vec<_>>().join(", "))
 }

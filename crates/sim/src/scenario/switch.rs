@@ -10,8 +10,8 @@ use crate::config::{Forwarding, QueueConfig, SwitchConfig};
 use crate::net::buffer::PfcConfig;
 use crate::net::ecn::{EcnThreshold, MarkedAt};
 use crate::parameters::Parameters;
-use crate::parameters::{Source, Value};
-use crate::queue::QueueDefaults;
+use crate::parameters::{Declared, Source, Value};
+use crate::queue::{DEFAULT_KIND, QueueDefaults, QueueFacts};
 use crate::topology::pattern::PortPatterns;
 use crate::topology::{NodeId, NodeKind, PortSet, Topology};
 use crate::transport::SwitchDefaults;
@@ -34,8 +34,8 @@ pub const FORWARDING: &[(&str, &str)] = &[
 
 /// Of the published runs.
 pub const DEFAULT_BUFFER: Bytes = Bytes(32 << 20);
-/// More than any switch has; larger values are slips of the unit.
-const LARGEST_BUFFER: Bytes = Bytes(64 << 30);
+/// More than any switch has; larger values are slips of the unit. Queues count their bytes in 32 bits.
+const LARGEST_BUFFER: Bytes = Bytes(4 << 30);
 
 /// What the other sections decide about the switches.
 pub struct SwitchContext<'a> {
@@ -89,6 +89,46 @@ fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Optio
     let queue = kind.and_then(|kind| QueueConfig::read(kind, &mut table.parameters(), defaults));
     section.absorb("queue", table);
     queue
+}
+
+/// The queues of switches, if each port has a buffer of its own. Looks ahead at `[switch]`, whose defaults depend on the transport;
+/// what is wrong there is reported there.
+pub fn peek_own_buffers(root: &Section) -> Option<Vec<QueueFacts>> {
+    let of = |queue: Value| {
+        let keys = match queue {
+            Value::Table(keys) => keys,
+            Value::Text(kind) => vec![("kind".to_string(), Value::Text(kind))],
+            _ => return None,
+        };
+        let kind = match keys.iter().find(|(key, _)| key == "kind") {
+            Some((_, Value::Text(kind))) => kind.clone(),
+            _ => DEFAULT_KIND.to_string(),
+        };
+        let queue =
+            QueueConfig::read(&kind, &mut Parameters::new(&mut Peeked(keys)), QueueDefaults::default());
+        queue.map(|queue| queue.facts()).filter(|facts| facts.owns_buffer)
+    };
+    let ports = match root.peek("switch.port") {
+        Some(Value::List(ports)) => ports,
+        _ => Vec::new(),
+    };
+    let of_port = |port: Value| match port {
+        Value::Table(keys) => keys.into_iter().find(|(key, _)| key == "queue").map(|(_, queue)| queue),
+        _ => None,
+    };
+    let of_ports = ports.into_iter().map(|port| of_port(port).and_then(of));
+    std::iter::once(root.peek("switch.queue").and_then(of)).chain(of_ports).collect()
+}
+
+/// The keys of a table that is looked at before it is read.
+struct Peeked(Vec<(String, Value)>);
+
+impl Source for Peeked {
+    fn get(&mut self, key: &str) -> Option<Value> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value.clone())
+    }
+    fn complain(&mut self, _key: &str, _message: String) {}
+    fn declare(&mut self, _declared: Declared, _resolved: Option<Value>) {}
 }
 
 /// `[[switch.port]]`: ports that have a queue of their own.

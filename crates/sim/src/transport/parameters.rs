@@ -160,6 +160,9 @@ pub struct ReadContext<'a> {
     pub lossless: Option<bool>,
     /// The time in which the slowest link empties a switch's buffer.
     pub drain: Time,
+    /// The time in which the slowest link empties the largest queue, if all packets have this number of bytes: less where every
+    /// port has a buffer of its own.
+    pub waiting: &'a dyn Fn(u64) -> Time,
     /// Controllers from other crates.
     pub controllers: &'a [ExternalController],
 }
@@ -177,6 +180,7 @@ impl ReadContext<'static> {
             host_rate: Rate::from_gbps(10),
             lossless: None,
             drain: Time::ZERO,
+            waiting: &|_| Time::ZERO,
             controllers: &[],
         }
     }

@@ -37,7 +37,7 @@ impl Limit {
         Limit { packets, ..Limit::NONE }
     }
 
-    /// Bytes of a full port of full packets.
+    /// Bytes of a full port of packets of 1500 B.
     pub fn full(&self) -> Bytes {
         const FULL_PACKET: u64 = 1500;
         Bytes(self.bytes.0.min(u64::from(self.packets) * FULL_PACKET))
@@ -117,7 +117,8 @@ impl<P: DisciplineParameters> QueueParameters for ManagedConfig<P> {
             owns_buffer: true,
             marks: self.discipline.marks(),
             drops_instead: self.discipline.drops_instead(),
-            capacity: Some(self.limit.full()),
+            capacity: Some(self.limit.bytes),
+            packets: Some(self.limit.packets),
             largest: Some(self.discipline.largest(self.limit)),
             memory: PortMemory { state: tables.state + size_of::<Managed<P::State>>() as u64, ..tables },
             ..QueueFacts::default()

@@ -253,6 +253,99 @@ fn marks_that_begin_before_a_queue_outlasts_the_cut_of_a_window_deserve_a_look()
     assert_eq!(marked("kind = \"tcp\"\necn = \"classic\"\ncontroller = { kind = \"bbr\" }", "500B"), [""; 0]);
 }
 
+#[test]
+fn marking_thresholds_follow_the_round_trips_of_the_flows_that_can_wait_at_a_port() {
+    let flow = |src, dst| {
+        format!("[[workload]]\nkind = \"flows\"\nflows = [{{ src = {src}, dst = {dst}, size = \"1GB\" }}]\n")
+    };
+    let net = "[topology]\nkind = \"dumbbell\"\nleft = 4\nright = 4\nhost_link = { rate = \"1Gbps\", delay = \"1ms\" }\n\
+               bottleneck_link = { rate = \"100Mbps\", delay = \"8ms\" }\n[transport]\nkind = \"tcp\"\n\
+               controller = { kind = \"dctcp\" }\n[switch]\npfc = { enabled = false }\n[[switch.port]]\nmatch = \"s0->s1\"\n\
+               queue = { kind = \"fifo\", packets = 1000 }\n";
+    let across = format!("{net}{}{}", flow(2, 6), flow(3, 7));
+    let of = |text: &str, ecn: &str| warned(text, &[("switch.ecn", ecn)], "switch.ecn");
+    let step = |k: &str| format!("{{ kmin = \"{k}\", kmax = \"{k}\" }}");
+    // All flows pass 100 Mb/s, so that nothing waits at 1 Gb/s: 20.1 ms fill 252 KB.
+    let found = of(&across, &step("30KB"));
+    assert!(found.len() == 1 && found[0].ends_with("[[switch.ecn]] above 35.973KB for 100Mbps"), "{found:?}");
+    assert_eq!(of(&across, &step("36KB")), [""; 0]);
+    // A flow from host 5 to host 4 takes 4 ms there and back.
+    let both = format!("{across}{}", flow(5, 4));
+    let found = of(&both, &step("30KB"));
+    assert!(found.len() == 1 && found[0].contains("above 35.973KB for 100Mbps and above 71.8"), "{found:?}");
+    for (text, expected) in [
+        (&across, "{ enabled = true, kmin = \"36KB\", kmax = \"36KB\", pmax = 1.0 }"),
+        (
+            &both,
+            "[{ rate = \"100Mbps\", kmin = \"36KB\", kmax = \"36KB\", pmax = 1.0 }, { rate = \"1Gbps\", kmin = \"72KB\", kmax = \
+             \"72KB\", pmax = 1.0 }]",
+        ),
+    ] {
+        let found = of(text, "{ enabled = false }");
+        assert!(found.len() == 1 && found[0].ends_with(&format!("Set switch.ecn = {expected}")), "{found:?}");
+        assert_eq!(of(text, expected), [""; 0]);
+    }
+}
+
+#[test]
+fn a_queue_limited_in_packets_has_room_for_packets_of_the_mtu() {
+    let marked = |rate: &str, mtu: &str| {
+        let sets = [
+            ("topology.host_link.rate", rate),
+            ("transport.mtu", mtu),
+            ("transport.controller", "{ kind = \"dctcp\" }"),
+            ("switch", "{ pfc = { enabled = false }, queue = { kind = \"fifo\", packets = 1000 } }"),
+        ];
+        warned(STAR, &sets, "switch.ecn: marks begin")
+    };
+    // Marks begin at 2.4 MB, and 1000 packets of 9048 B wait.
+    assert_eq!(marked("800Gbps", "9000B"), [""; 0]);
+    let small = marked("100Gbps", "128B");
+    assert!(small[0].contains("no queue holds more than 176KB"), "{small:?}");
+}
+
+#[test]
+fn the_timeout_of_queue_pairs_follows_the_buffers_that_ports_use() {
+    let rto = |switch: &str| {
+        let star =
+            STAR.replace("hosts = 4\n", "hosts = 4\nhost_link = { rate = \"10Gbps\", delay = \"1us\" }\n");
+        let sets = [("switch", switch), ("transport.recovery", "selective-repeat")];
+        let scenario = load_with(&star, &sets).unwrap_or_else(|error| panic!("{error}"));
+        let line = scenario.resolved().lines().find_map(|line| line.strip_prefix("rto = "));
+        line.expect("a key").to_string()
+    };
+    let of = |queue: &str| rto(&format!("{{ pfc = {{ enabled = false }}, {queue} }}"));
+    // 32 MiB at 10 Gb/s.
+    let shared = "\"26843545.6ns\"";
+    assert_eq!(of("queue = { kind = \"fifo\" }"), shared);
+    assert_eq!(of("queue = { kind = \"fifo\", packets = 100 }"), "\"1ms\"");
+    // 10 000 packets of 1514 B, and a limit in bytes that is smaller.
+    assert_eq!(of("queue = { kind = \"fifo\", packets = 10000 }"), "\"12112us\"");
+    assert_eq!(of("queue = { kind = \"fifo\", packets = 10000, limit = \"10MB\" }"), "\"8ms\"");
+    // The buffer is in use at one port.
+    let one = "queue = { kind = \"fifo\", packets = 100 }, port = [{ match = \"s0.p0\", queue = { kind = \"fifo\" } }]";
+    assert_eq!(of(one), shared);
+}
+
+#[test]
+fn telemetry_that_comes_too_seldom_to_be_compared_deserves_a_look() {
+    let found = |rate: &str, controller: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 9\nhost_link = {{ rate = \"{rate}\", delay = \"1ms\" }}\n[transport]\n\
+             controller = {{ kind = \"{controller}\" }}\n[[workload]]\nkind = \"incast\"\nreceiver = \"8\"\nsize = \"1MB\"\n"
+        );
+        warned(&text, &[], "transport.controller: \"")
+    };
+    // 1090 B at an eighth of 8 Mb/s take 8.72 ms.
+    let rare = found("8Mbps", "hpcc");
+    assert!(
+        rare.len() == 1 && rare[0].contains("8 flows that share 8Mbps gets one every 8.72ms"),
+        "{rare:?}"
+    );
+    assert_eq!(found("9Mbps", "hpcc"), [""; 0]);
+    assert_eq!(found("8Mbps", "dcqcn"), [""; 0]);
+}
+
 /// Eighteen hosts at 25 Gb/s and 1 us, the last one with a link of its own.
 fn star_with(own: &str, kind: &str) -> String {
     format!(

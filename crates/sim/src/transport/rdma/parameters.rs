@@ -41,6 +41,8 @@ const MIN_RTO: Time = Time::from_us(1);
 const MAX_RTO: Time = Time::from_ms(1_000_000_000);
 /// No automatic timeout needs to allow for longer waits in queues.
 const LONGEST_PATIENCE: Time = Time::from_ms(10_000);
+/// Bytes of a packet of another transport that waits at the same ports.
+const OTHER_PACKETS: u64 = 1514;
 /// Beyond any path; keeps windows within 64 bits.
 const LONGEST_BASE_RTT: Time = Time::from_ms(100_000);
 /// Packets of a first window (RFC 6928).
@@ -225,7 +227,7 @@ impl TransportParameters for RdmaConfig {
         let help = "minimum time between two NACKs for the same missing packet (published: 500 us)";
         let nack_interval = p.time("nack_interval", Time::from_us(500), help);
         let lossless = cx.lossless.unwrap_or(recovery.irn().is_none());
-        let rto = retransmission_timeout(p, cx, mtu, lossless);
+        let rto = retransmission_timeout(p, cx, (mtu, header), lossless);
         let (bdp_cap, rto_low) = irn::read(p, rto, recovery.irn().is_some());
         if let Recovery::Irn(irn) = &mut recovery {
             (irn.bdp_cap, irn.rto_low) = (bdp_cap, rto_low);
@@ -566,15 +568,21 @@ fn recovery(p: &mut Parameters) -> Recovery {
 }
 
 /// A time, `auto` or `none`.
-fn retransmission_timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32, lossless: bool) -> Option<Time> {
+fn retransmission_timeout(
+    p: &mut Parameters,
+    cx: &ReadContext,
+    (mtu, header): (u32, u32),
+    lossless: bool,
+) -> Option<Time> {
     let default = if cx.rules.no_timeout { "none" } else { "auto" };
     let ten_round_trips = Time((cx.base_rtt)(mtu).0.saturating_mul(10));
-    // How long a packet may wait in queues.
-    let patience = Time(cx.drain.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE);
+    // How long a packet may wait in queues, with packets of other transports that may be larger.
+    let waiting = (cx.waiting)(u64::from(mtu + header).max(OTHER_PACKETS));
+    let patience = Time(waiting.0.saturating_mul(if lossless { 4 } else { 1 })).min(LONGEST_PATIENCE);
     let auto = ten_round_trips.max(patience).clamp(MIN_AUTO_RTO, MAX_RTO);
     let help = "retransmission timeout: a time, \"none\" (as in the HPCC authors' simulator and under like = \
                 \"hpcc-ns3\"), or \"auto\": the maximum of 1 ms, ten base RTTs, and the time in which the slowest \
-                link empties a switch's buffer (four times that time with PFC, because pauses make queues wait for \
-                other queues); with a shorter timeout, packets that only wait in queues would be sent again";
+                link empties a switch's buffer, or the largest queue where every port has a buffer of its own (four \
+                times that time with PFC, because pauses make queues wait for other queues); with a shorter timeout, packets that only wait in queues would be sent again";
     p.time_or_word("rto", (MIN_RTO, MAX_RTO), (default, &[("auto", Some(auto)), ("none", None)]), help)
 }
