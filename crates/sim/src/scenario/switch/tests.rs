@@ -49,7 +49,7 @@ fn wrong_values_get_their_line_and_reason() {
     assert_eq!(
         problems("[switch]\nbuffer = \"0B\"\ncut_through_header = \"64B\"\n"),
         [
-            "s.toml:2: switch.buffer: 0B is not a buffer: expected more than 0 and at most 65536MiB",
+            "s.toml:2: switch.buffer: 0B is not a buffer: expected more than 0 and at most 4096MiB",
             "s.toml:3: switch.cut_through_header: has no effect with forwarding = \"store-and-forward\": set \
              forwarding = \"cut-through\"",
         ]

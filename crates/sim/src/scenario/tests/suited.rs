@@ -320,7 +320,7 @@ fn the_timeout_of_queue_pairs_follows_the_buffers_that_ports_use() {
     assert_eq!(of("queue = { kind = \"fifo\" }"), shared);
     assert_eq!(of("queue = { kind = \"fifo\", packets = 100 }"), "\"1ms\"");
     // 10 000 packets of 1514 B, and a limit in bytes that is smaller.
-    assert_eq!(of("queue = { kind = \"fifo\", packets = 10000 }"), "\"12112us\"");
+    assert_eq!(of("queue = { kind = \"fifo\", packets = 10000 }"), "\"12.112ms\"");
     assert_eq!(of("queue = { kind = \"fifo\", packets = 10000, limit = \"10MB\" }"), "\"8ms\"");
     // The buffer is in use at one port.
     let one = "queue = { kind = \"fifo\", packets = 100 }, port = [{ match = \"s0.p0\", queue = { kind = \"fifo\" } }]";
