@@ -5,7 +5,7 @@ use super::Scenario;
 use crate::topology::{LinkId, PathTimes};
 use crate::transport::TransportConfig;
 use crate::units::{Rate, Time};
-use crate::workload::FlowSpec;
+use crate::workload::{FlowSource, FlowSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Flows that are looked at.
@@ -57,11 +57,11 @@ fn flows(scenario: &Scenario) -> Option<Vec<FlowSpec>> {
         return None;
     }
     let each = (FLOWS / sources.len().max(1)).max(1);
-    let of = |source: &Box<dyn crate::workload::FlowSource>| {
+    let of = |source: &dyn FlowSource| {
         let mut copy = source.glance().map_or_else(|| source.clone_box(), |glance| glance.source);
         std::iter::from_fn(move || copy.next()).take(each).collect::<Vec<_>>()
     };
-    let flows: Vec<FlowSpec> = sources.iter().take(FLOWS).flat_map(of).collect();
+    let flows: Vec<FlowSpec> = sources.iter().take(FLOWS).flat_map(|source| of(source.as_ref())).collect();
     (!flows.is_empty()).then_some(flows)
 }
 
