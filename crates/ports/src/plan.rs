@@ -131,7 +131,7 @@ fn started(config: &Config, node: usize, local: usize) -> Result<(Time, Option<E
         asks_later: false,
         departs: false,
         under_way: Time::ZERO,
-        fixed_least: false,
+        fixed_minimum: false,
     };
     let thresholds = if queue.facts().marks { &[] } else { &settings.ecn[..] };
     let marker = |at| EcnMarker::for_rate(thresholds, link.rate, at);

@@ -90,7 +90,7 @@ impl Star {
                 asks_later: false,
                 departs: false,
                 under_way: Time::ZERO,
-                fixed_least: false,
+                fixed_minimum: false,
             };
             let none = || EcnMarker::for_rate(&[], link.rate, weftline_sim::net::ecn::MarkedAt::Departure);
             let markers =

@@ -516,7 +516,7 @@ impl Builder<'_> {
                 asks_later: self.config.rules.nic_asks_later,
                 departs: self.config.rules.departure_events,
                 under_way: under_way(number),
-                fixed_least: self.config.rules.codel_keeps_1500,
+                fixed_minimum: self.config.rules.codel_keeps_1500,
             };
             Port::new(&plan, queue.start(&place))
         };

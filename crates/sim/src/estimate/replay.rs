@@ -479,12 +479,12 @@ impl<'s> Player<'s> {
             return counts;
         }
         let left = drawn.merged.left();
-        let most = (max_flows / left.len().max(1) as u64).min(LOOKED_AT);
+        let wanted = (max_flows / left.len().max(1) as u64).min(LOOKED_AT);
         for (source, first, rest) in left {
             let at = usize::from(source);
-            let replayed = self.offered.looked_at(at).unwrap_or(most);
-            if replayed < most {
-                counts[at] = self.look_at(source, first, rest, (most - replayed, until));
+            let replayed = self.offered.looked_at(at).unwrap_or(wanted);
+            if replayed < wanted {
+                counts[at] = self.look_at(source, first, rest, (wanted - replayed, until));
             }
         }
         counts

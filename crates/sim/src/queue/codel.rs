@@ -30,7 +30,7 @@ pub struct CodelConfig {
     pub target: Time,
     pub interval: Time,
     /// Fewer bytes than these do not remain in a queue that drops; none: more than the largest packet of the port.
-    pub least: Option<u32>,
+    pub minimum: Option<u32>,
     /// As Linux and ns-3 compute it.
     pub fixed_point: bool,
     /// Packets are marked instead of dropped where they may be.
@@ -52,7 +52,7 @@ impl CodelConfig {
         }
         let help = "no packet is dropped if fewer bytes than this would remain queued; auto: if no more than the largest packet that has \
                     come to the port would remain (RFC 8289), or fewer than 1500 B where [compat] repeats a simulator (ns-3)";
-        let least = p.bytes_or_auto("least", help).map(|bytes| bytes.0.min(u64::from(u32::MAX)) as u32);
+        let minimum = p.bytes_or_auto("least", help).map(|bytes| bytes.0.min(u64::from(u32::MAX)) as u32);
         let help = "how times are computed (codel: exact; fq-codel: fixed-point, unless its ticks would change target or interval by \
                     more than 1 %)";
         let fine = [target, interval].into_iter().all(|time| rounding(time) <= LARGEST_ROUNDING);
@@ -67,7 +67,7 @@ impl CodelConfig {
         }
         let help = "mark packets that may be marked instead of dropping them: data, but not those of TCP without ECN (fq-codel, red and \
                     dualpi2: true; codel: false)";
-        CodelConfig { target, interval, least, fixed_point, ecn: p.flag("ecn", ecn, help) }
+        CodelConfig { target, interval, minimum, fixed_point, ecn: p.flag("ecn", ecn, help) }
     }
 
     /// Ticks hold other times than the scenario has.
@@ -122,13 +122,13 @@ pub struct Law {
     target: u64,
     interval: u64,
     /// With fewer bytes left nothing is dropped; a byte more than the largest packet yet, if it grows.
-    least: u64,
+    minimum: u64,
     grows: bool,
     ecn: bool,
 }
 
 /// Of ns-3: the payload of a full frame of Ethernet.
-const NS3_LEAST: u32 = 1500;
+const NS3_MINIMUM: u32 = 1500;
 
 impl Law {
     pub fn new(config: &CodelConfig, place: &PortPlace) -> Law {
@@ -137,8 +137,8 @@ impl Law {
             fixed_point: config.fixed_point,
             target: ticks(config.target),
             interval: ticks(config.interval),
-            least: u64::from(config.least.unwrap_or(if place.fixed_least { NS3_LEAST } else { 1 })),
-            grows: config.least.is_none() && !place.fixed_least,
+            minimum: u64::from(config.minimum.unwrap_or(if place.fixed_minimum { NS3_MINIMUM } else { 1 })),
+            grows: config.minimum.is_none() && !place.fixed_minimum,
             ecn: config.ecn,
         }
     }
@@ -147,7 +147,7 @@ impl Law {
     #[inline]
     pub fn came(&mut self, size: u32) {
         if self.grows {
-            self.least = self.least.max(u64::from(size) + 1);
+            self.minimum = self.minimum.max(u64::from(size) + 1);
         }
     }
 
@@ -216,7 +216,7 @@ impl Codel {
     #[inline]
     pub fn pass(&mut self, law: &Law) -> bool {
         // Where no time is too long, nor a queue too short, the packet would be judged.
-        let passes = law.target > 0 && law.least > 0;
+        let passes = law.target > 0 && law.minimum > 0;
         if passes {
             (self.above_until, self.dropping) = (0, false);
         }
@@ -236,7 +236,7 @@ impl Codel {
             return (None, false);
         };
         let waited = law.ticks(cx.now - packet.came);
-        if waited < law.target || list.bytes < law.least {
+        if waited < law.target || list.bytes < law.minimum {
             self.above_until = 0;
             return (Some(packet), false);
         }

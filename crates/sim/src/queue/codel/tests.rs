@@ -5,7 +5,7 @@ use crate::units::Rate;
 
 fn codel(fixed_point: bool, ecn: bool) -> CodelConfig {
     let (target, interval) = (Time::from_ms(5), Time::from_ms(100));
-    CodelConfig { target, interval, least: Some(1500), fixed_point, ecn }
+    CodelConfig { target, interval, minimum: Some(1500), fixed_point, ecn }
 }
 
 fn port(config: CodelConfig) -> Port<CodelQueue> {
@@ -89,8 +89,8 @@ fn senders_that_react_are_marked_and_the_others_dropped() {
 #[test]
 fn a_queue_that_keeps_one_largest_packet_is_left_alone() {
     // Two full frames wait whenever one leaves, always for more than the target.
-    let dropped = |least: Option<u32>| -> usize {
-        let mut queue = port(CodelConfig { least, ..codel(false, false) });
+    let dropped = |minimum: Option<u32>| -> usize {
+        let mut queue = port(CodelConfig { minimum, ..codel(false, false) });
         queue.offer(Time::ZERO, 0, 0, 1514);
         let mut step = |n: u64| {
             queue.offer(Time::from_ms(10 * n), 0, n + 1, 1514);

@@ -46,7 +46,7 @@ pub struct PortPlace<'a> {
     /// for this port may come. Else 0.
     pub under_way: Time,
     /// The bytes that a queue under CoDel keeps do not follow from the packets (compat modes).
-    pub fixed_least: bool,
+    pub fixed_minimum: bool,
 }
 
 #[cfg(test)]
@@ -59,6 +59,6 @@ impl PortPlace<'_> {
         asks_later: false,
         departs: false,
         under_way: Time::ZERO,
-        fixed_least: false,
+        fixed_minimum: false,
     };
 }
