@@ -142,7 +142,8 @@ def test_changed_code_of_a_controller_runs_again(tmp_path):
     assert weftline.run(scenario, controllers=controllers).reused
     (tmp_path / "law.py").write_text(CODE.replace("/ 8", "/ 80"))
     changed = weftline.run(scenario, controllers=controllers)
-    assert not changed.reused and changed.out == first.out
+    assert not changed.reused and changed.out != first.out
+    assert weftline.Run.open(first.out).summary["fingerprint"] == first.summary["fingerprint"]
     assert changed.summary["slowdown"]["p50"] > first.summary["slowdown"]["p50"]
 
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use arrow_array::{DictionaryArray, Int32Array, StringArray, types::Int32Type};
 use weftline_sim::config::{Change, Config, IdealFct, TransportConfig};
 use weftline_sim::measure::Entity;
-use weftline_sim::transport::largest_packet;
 use weftline_sim::units::{Bytes, Time};
 
 /// What numbers in records stand for; strings are made when rows are written.
@@ -62,7 +61,7 @@ fn limits(config: &Config) -> BTreeMap<(u32, u32), Bytes> {
     }
     let ports = config.topology.ports();
     let of_node = |node: u32| (0..ports[node as usize].len() as u32).map(move |local| (node, local));
-    let packet = largest_packet(&config.transports, &config.telemetry);
+    let packet = config.largest_packet();
     let limit = |(node, local)| Some(((node, local), switch.queue_at(node, local).facts().room(packet)?));
     let hosts = config.topology.hosts();
     let switches = (0..ports.len() as u32).filter(|node| hosts.binary_search(node).is_err());

@@ -171,7 +171,7 @@ rules! {
     /// other events of that nanosecond
     nic_asks_later: bool = [false, false, true], "it requests them at once";
     /// `least = "auto"` of CoDel and FQ-CoDel is 1500 B, and fewer bytes must remain
-    codel_keeps_1500: bool = [false, true, true], "it is the largest packet that has come to the port, which may remain, too";
+    early_drops_keep_1500: bool = [false, true, true], "it is the largest packet that has come to the port, which may remain, too";
     /// Every NIC of a host has that simulator's queue in front of it (`host.queue`), where all transports fill one
     queues_in_hosts: bool = [false, false, true], "a packet is made when the NIC is free";
     /// ECMP is MurmurHash3 (x86, 32 bits) over source address, destination address and the two UDP ports,
@@ -238,7 +238,7 @@ impl Rules {
             refused_are_dropped: true,
             flow_number_labels: true,
             any_arrival_restarts: true,
-            codel_keeps_1500: true,
+            early_drops_keep_1500: true,
             released_laws: true,
             ..Rules::none()
         }

@@ -47,6 +47,11 @@ impl Config {
     pub fn nic_queue(&self) -> QueueConfig {
         self.host.queue.clone().unwrap_or_else(|| crate::transport::nic_queue(&self.transports))
     }
+
+    /// Bytes of the largest packet of its transports.
+    pub fn largest_packet(&self) -> u64 {
+        crate::transport::largest_packet(&self.transports, &self.telemetry)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -81,10 +81,10 @@ const MAY_KNOW: &[(&str, &str)] = &[
     ),
     // What another crate adds goes to the rooms that it is for.
     ("schemes", "balance congestion external queue topology transport workload"),
-    // It plays a scenario through coarsely, with the engine's queue of what comes soon.
+    // It plays a scenario through coarsely, with the engine's queue of what comes soon, and divides packets as balancers do.
     (
         "estimate",
-        "clock config engine machine measure net packet parameters scenario telemetry topology transport units workload",
+        "balance clock config engine machine measure net packet parameters scenario telemetry topology transport units workload",
     ),
 ];
 

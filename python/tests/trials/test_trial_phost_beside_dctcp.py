@@ -34,14 +34,14 @@ def test_a_controller_without_marks_is_warned_of_and_the_advice_makes_switches_m
     (output,) = of_marks(check(scenario))
     assert second["controller"]["kind"] in output
     assert first in output
-    advice = re.search(r"Set switch\.ecn = (\{.*\})", output)[1]
+    advice = re.search(r"Set switch\.ecn = ([\[{].*[\]}])", output)[1]
     mended = {**scenario, "switch": tomllib.loads(f"ecn = {advice}")}
     assert of_marks(check(mended)) == []
 
 
 def test_dctcp_with_phost_is_marked_once_the_advice_is_followed(tmp_path):
     output = of_marks(check(TRIAL))
-    advice = re.search(r"Set switch\.ecn = (\{.*\})", output[0])[1]
+    advice = re.search(r"Set switch\.ecn = ([\[{].*[\]}])", output[0])[1]
     without = weftline.run(TRIAL, out=tmp_path / "without")
     assert without.summary["ecn_marks"] == 0
     assert output[0] in without.summary["warnings"]

@@ -6,7 +6,6 @@ use crate::net::map::Map;
 use crate::net::port::Line;
 use crate::net::switch::leads_to;
 use crate::topology::{LinkSpec, NodeKind, planes, ways_below};
-use crate::transport::largest_packet;
 use crate::units::Rate;
 use std::sync::Arc;
 
@@ -117,7 +116,7 @@ pub fn place<'a>(
         tor,
         neighbours,
         fabric: fabrics.at(node),
-        largest_packet: largest_packet(&config.transports, &config.telemetry),
+        largest_packet: config.largest_packet(),
         subflows: config.transports.iter().any(|transport| transport.facts().subflows.is_some()),
         murmur: config.rules.murmur_ecmp,
         only_data: config.rules.only_data_balanced,

@@ -44,9 +44,7 @@ use crate::telemetry::pint::PintSwitch;
 use crate::topology::Routes;
 use crate::topology::{LinkId, MAX_NODES, MAX_PORTS, NodeId, NodeKind, Topology};
 use crate::transport::binding::NicPolicy;
-use crate::transport::{
-    HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts, largest_packet,
-};
+use crate::transport::{HostPlan, RunContext, Settings, TransportConfig, TransportState, firsts};
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Dependents, Jobs};
 use fabric::Fabrics;
@@ -70,7 +68,7 @@ impl Simulation {
     ///
     /// Errors: what hosts cannot do with such switches.
     pub fn of_hosts(config: Config, mtu: u64) -> Result<Simulation, RunError> {
-        let longest = largest_packet(&config.transports, &config.telemetry);
+        let longest = config.largest_packet();
         let why = if config.rules.insertion_order {
             let like = config.rules.like;
             format!(
@@ -463,7 +461,7 @@ impl Builder<'_> {
     /// A packet that comes alone to a port of one of these hosts may leave at once, as if it had been queued.
     fn passes_alone(&self, hosts: &[Host]) -> bool {
         let room = self.config.nic_queue().facts().capacity;
-        let largest = largest_packet(&self.config.transports, &self.config.telemetry);
+        let largest = self.config.largest_packet();
         room.is_none_or(|room| room.0 >= largest)
             && !self.config.rules.departure_events
             && hosts.iter().all(|host| host.ports == 1 && host.kick == Kick::Port && host.edge.is_none())
@@ -516,7 +514,7 @@ impl Builder<'_> {
                 asks_later: self.config.rules.nic_asks_later,
                 departs: self.config.rules.departure_events,
                 under_way: under_way(number),
-                fixed_minimum: self.config.rules.codel_keeps_1500,
+                fixed_minimum: self.config.rules.early_drops_keep_1500,
             };
             Port::new(&plan, queue.start(&place))
         };
@@ -530,7 +528,7 @@ impl Builder<'_> {
         let name = &spec.name;
         let buffered: Vec<BufferedPort> =
             own.iter().map(|port| BufferedPort { rate: port.line.rate, delay: port.line.delay }).collect();
-        let packet = largest_packet(&config.transports, &config.telemetry);
+        let packet = config.largest_packet();
         let settings = &config.switch;
         let (tor, neighbours) = fabric::around(config, &self.fabrics, self.map, node);
         let place = fabric::place(config, node, &self.fabrics, (tor, &neighbours));

@@ -27,7 +27,6 @@ use crate::external::{Added, Scheme};
 use crate::parameters::{Nothing, Parameters};
 use crate::telemetry::int::{IntLayout, IntView};
 use crate::units::{Rate, Time};
-use crate::workload::FlowId;
 use std::fmt;
 
 pub use crate::doc::SchemeDoc;
@@ -38,7 +37,7 @@ pub use pair_window::PairWindow;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FlowContext {
     /// Number of the flow in the results; of a connection that is kept, its first flow.
-    pub flow: FlowId,
+    pub flow: u32,
     /// Rate of the flow's NIC: its initial and its maximum rate.
     pub line_rate: Rate,
     /// Base RTT T of the network (or of the flow's pair, as configured).

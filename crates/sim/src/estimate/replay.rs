@@ -27,7 +27,6 @@ use super::graphs::{Hashed, Links};
 use super::loads::Loads;
 use super::offered::{Left, Offered, Overload, Span};
 use crate::config::Until;
-use crate::congestion::ControllerConfig;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
@@ -356,7 +355,7 @@ impl<'s> Player<'s> {
                 goes_back: transport.facts().goes_back,
                 control: transport.facts().control_packets,
                 first_window: transport.facts().first_window,
-                slows_down: !matches!(transport.facts().controller, Some(ControllerConfig::None)),
+                slows_down: transport.facts().slows_down(),
                 answers: transport.facts().answers,
                 asks: transport.facts().asks,
             }

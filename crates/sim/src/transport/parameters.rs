@@ -468,6 +468,13 @@ pub struct Facts<'a> {
     pub ns_per_hop: f64,
 }
 
+impl Facts<'_> {
+    /// Its senders are not at line rate whatever happens.
+    pub fn slows_down(&self) -> bool {
+        !matches!(self.controller, Some(ControllerConfig::None))
+    }
+}
+
 impl Default for Facts<'_> {
     fn default() -> Self {
         Facts {
