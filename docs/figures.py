@@ -18,6 +18,7 @@ from weftline.reproduce import cost, experiments, findings, runner
 
 ROOT = Path(__file__).resolve().parent.parent
 ASSETS = ROOT / "docs" / "assets"
+RIVALS = 'weftline reproduce rivals --full --only "traffic=web search" --only "load=50 %"'
 
 
 def main() -> None:
@@ -30,7 +31,7 @@ def main() -> None:
     try:
         rivals()
     except weftline.InputError:
-        print("no rivals-slowdown.svg: run `weftline reproduce rivals` first, with this build")
+        print(f"no rivals-slowdown.svg: run `{RIVALS}` first, with this build")
     if not scale():
         print("no scale-*.svg: run `weftline reproduce scale` first, with this build")
 
@@ -62,9 +63,12 @@ def demo() -> Path:
 
 
 def rivals() -> Path:
-    """Draw the p99 slowdown of short and long flows of every transport under web search at half load."""
+    """Draw the p99 slowdown of short and long flows of every transport under web search at half load.
+
+    Of the full size, whose runs are long enough for a 99th percentile of long flows.
+    """
     experiment = experiments.load("rivals")
-    size = runner.chosen_size(experiment)
+    size = runner.chosen_size(experiment, full=True)
     plan = runner.plan_points(experiment, size, ROOT / "out" / experiment.store)
     runs = {
         label: [weftline.Run.open(point.folder) for point in points]
