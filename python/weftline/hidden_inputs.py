@@ -42,12 +42,13 @@ class Watch:
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
         """Note what this thread reads meanwhile."""
-        _install()
-        before, _here.watch = getattr(_here, "watch", None), self
-        try:
-            yield
-        finally:
-            _here.watch = before
+        before = getattr(_here, "watch", None)
+        with _reported():
+            _here.watch = self
+            try:
+                yield
+            finally:
+                _here.watch = before
 
     @staticmethod
     def around(progress: Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
@@ -133,19 +134,34 @@ def _generators() -> dict[str, Any]:
     return found
 
 
-_installed = threading.Lock()
+_lock = threading.Lock()
 _hooks: list[Callable[..., Any]] = []
+_watching: list[type] = []
+"""The class that `os.environ` had, for each run that is watched."""
 
 
-def _install() -> None:
-    """Let Python report files and variables that are read; once, since a hook cannot be removed."""
-    with _installed:
-        if _hooks:
-            return
-        _hooks.append(_audit)
-        sys.addaudithook(_audit)
-        with contextlib.suppress(TypeError):  # a test may have put something else in its place
-            os.environ.__class__ = _Environ
+@contextlib.contextmanager
+def _reported() -> Iterator[None]:
+    """Let Python report files and variables that are read; the hook for files cannot be removed."""
+    with _lock:
+        if not _hooks:
+            _hooks.append(_audit)
+            sys.addaudithook(_audit)
+        environ, own = os.environ, type(os.environ)
+        if not _watching:
+            with contextlib.suppress(TypeError):  # a test may have put something else in its place
+                environ.__class__ = _Environ
+        else:
+            own = _watching[0]
+        _watching.append(own)
+    try:
+        yield
+    finally:
+        with _lock:
+            _watching.pop()
+            if not _watching:
+                with contextlib.suppress(TypeError):
+                    environ.__class__ = own
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:

@@ -16,10 +16,16 @@
 //! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of
 //! flows inside the fabric.
 
+mod ahead;
+mod drawn;
+mod of_flow;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+
+use drawn::Drawn;
 
 use super::fabric::Fabric;
 use super::failing;
@@ -36,15 +42,10 @@ use crate::transport::{Asks, NicPolicy, TransportConfig, largest_packet};
 use crate::units::Time;
 use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
-use crate::workload::{FlowId, FlowSource, FlowSpec, Glance, Traffic, TrafficSize};
+use crate::workload::{FlowId, FlowSpec, Glance, Traffic, TrafficSize};
 
 /// Default maximum number of flows that are replayed; the others are assumed to be similar.
 pub const MAX_FLOWS: u64 = 2_000_000;
-/// Of a workload of which fewer flows were replayed, this many are looked at for what they bring to the
-/// links.
-const LOOKED_AT: u64 = 100_000;
-/// A packet is sent at most about this often, as a run whose flows stall ends.
-const MOST_REPEATS: f64 = 1e4;
 
 /// Totals and maxima of a run's flows.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -194,57 +195,6 @@ struct OfSource {
     /// Packet-hops of control packets, and flows that had some.
     control: f64,
     controlled: u64,
-}
-
-/// The flows in the order of their starts, counted, up to a maximum number. They are drawn some at a time, so
-/// that their paths are found together.
-struct Drawn {
-    merged: Merged,
-    left: u64,
-    size: TrafficSize,
-    /// With their paths, the next one last.
-    upcoming: Vec<(Arrival, Option<Path>)>,
-}
-
-impl Drawn {
-    /// Flows that are drawn together.
-    const TOGETHER: u64 = 256;
-
-    fn new(merged: Merged, max_flows: u64) -> Drawn {
-        Drawn { merged, left: max_flows, size: TrafficSize::default(), upcoming: Vec::new() }
-    }
-
-    fn peek(&mut self, times: &PathTimes) -> Option<&Arrival> {
-        if self.upcoming.is_empty() {
-            let together = self.left.min(Self::TOGETHER);
-            let mut flows: Vec<Arrival> = self.merged.by_ref().take(together as usize).collect();
-            self.left -= together;
-            flows.iter().for_each(|arrival| self.size.add(&arrival.spec));
-            flows.reverse();
-            let paths = times.pairs(flows.iter().map(|arrival| (arrival.spec.src, arrival.spec.dst)));
-            self.upcoming.extend(flows.into_iter().zip(paths));
-        }
-        self.upcoming.last().map(|(arrival, _)| arrival)
-    }
-
-    /// Counts all flows, and those of each source that were not announced.
-    fn count(self, max_flows: u64) -> (TrafficSize, Vec<Left>) {
-        let firsts: Vec<(u16, Time)> =
-            self.merged.left().into_iter().map(|(source, flow, _)| (source, flow.start)).collect();
-        let (size, each) = self.merged.count_each(self.size, max_flows);
-        let of = |own: &TrafficSize| Left { flows: own.flows, first: Time::MAX, last: own.last_start };
-        let mut left: Vec<Left> = each.iter().map(of).collect();
-        let upcoming = self.upcoming.iter().map(|(arrival, _)| (arrival.source, arrival.spec.start));
-        for (source, start) in upcoming {
-            let own = &mut left[usize::from(source)];
-            (own.flows, own.first, own.last) = (own.flows + 1, own.first.min(start), own.last.max(start));
-        }
-        for (source, first) in firsts {
-            let own = &mut left[usize::from(source)];
-            own.first = own.first.min(first);
-        }
-        (size, left)
-    }
 }
 
 /// A flow in flight, in one cache line.
@@ -470,49 +420,6 @@ impl<'s> Player<'s> {
         self.offered.bring(source, (spec.src, spec.dst), bits, spec.start);
     }
 
-    /// Looks at flows of workloads of which few were drawn until the maximum number was, for what they bring
-    /// to the links. Returns their number by source.
-    fn look_ahead(&mut self, drawn: &Drawn, max_flows: u64, until: Until) -> Vec<u64> {
-        let mut counts = vec![0; self.of_sources.len()];
-        if drawn.left > 0 || !drawn.upcoming.is_empty() {
-            return counts;
-        }
-        let left = drawn.merged.left();
-        let wanted = (max_flows / left.len().max(1) as u64).min(LOOKED_AT);
-        for (source, first, rest) in left {
-            let at = usize::from(source);
-            let replayed = self.offered.looked_at(at).unwrap_or(wanted);
-            if replayed < wanted {
-                counts[at] = self.look_at(source, first, rest, (wanted - replayed, until));
-            }
-        }
-        counts
-    }
-
-    /// Looks at this many flows of a source, from the first on. Returns how many of them come in time.
-    fn look_at(
-        &mut self,
-        source: u16,
-        first: FlowSpec,
-        rest: &dyn FlowSource,
-        (count, until): (u64, Until),
-    ) -> u64 {
-        let in_time = |spec: &FlowSpec| !matches!(until, Until::At(stop) if spec.start > stop);
-        let mut rest = rest.clone_box();
-        let all = std::iter::once(first).chain(std::iter::from_fn(|| rest.next()));
-        let mut all = all.take(count as usize).take_while(in_time);
-        let mut looked_at = 0;
-        loop {
-            let flows: Vec<FlowSpec> = all.by_ref().take(Drawn::TOGETHER as usize).collect();
-            if flows.is_empty() {
-                return looked_at;
-            }
-            looked_at += flows.len() as u64;
-            let paths = self.times.pairs(flows.iter().map(|spec| (spec.src, spec.dst)));
-            flows.iter().zip(paths).for_each(|(spec, path)| self.bring(source, spec, path));
-        }
-    }
-
     fn release_if_free(&mut self, place: (u16, u32)) {
         let Some(waiting) = self.waiting.get(&place) else { return };
         let Some(mut arrival) = waiting.arrival.filter(|a| waiting.ended >= a.spec.waits_for) else { return };
@@ -543,7 +450,7 @@ impl<'s> Player<'s> {
         let wire = &self.wires[usize::from(spec.transport)];
         let (count, bytes) = (spec.size.div_ceil(wire.mtu), wire.bytes(spec.size));
         let crossing = self.fabric.join(spec.src, spec.dst, &path, bytes, self.now);
-        let round_trip = round_trip(&path, wire.packet());
+        let round_trip = of_flow::round_trip(&path, wire.packet());
         let room = self.fabric.room(&crossing, round_trip, wire.window, wire.slows_down);
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
         let lossy = self.seconds_under_loss(spec.transport, count, &path, round_trip);
@@ -563,7 +470,7 @@ impl<'s> Player<'s> {
         let control = if opens { control } else { 0 };
         let pipe = path.bottleneck.bytes_in(round_trip).0 / wire.packet();
         let first_window = wire.first_window.filter(|_| opens);
-        let starting = first_window.map_or(0.0, |first| slow_start(first, count, pipe));
+        let starting = first_window.map_or(0.0, |first| of_flow::slow_start(first, count, pipe));
         let latency = latency.saturating_add(Time((starting * round_trip.0 as f64) as u64));
         let resent = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
         let trimmed = self.trims.then(|| wire.overhead as f64 / wire.packet() as f64);
@@ -574,7 +481,8 @@ impl<'s> Player<'s> {
         // cross all of it.
         let again = if self.trims { asked_for } else { (asked_for + 1.0) / 2.0 };
         let answers = wire.answers * asked_for;
-        let crossed = links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
+        let crossed =
+            of_flow::links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
         let flow = Flying {
             places: crossing.places,
             packets,
@@ -665,39 +573,6 @@ impl<'s> Player<'s> {
         self.played.flows_in_flight = self.played.flows_in_flight.max(self.ends.len() as u64);
         self.played.messages_in_flight = self.played.messages_in_flight.max(self.messages);
     }
-}
-
-/// How many links a packet, those sent in its place and their acknowledgements cross until one of these
-/// arrives. `loss`: shares of data and of acknowledgements that are lost on each link; `resent`: packets that
-/// are sent again after each lost one; `again`, `answers`: packets and answers for each where none is lost at
-/// random.
-fn links_crossed(hops: f64, loss: [f64; 2], (resent, again, answers): (f64, f64, f64)) -> f64 {
-    let [data, answer] = loss.map(|loss| (1.0 - loss).powf(hops));
-    // Until it is lost: 1 + q + q^2 + ...
-    let [sent, answered] = [(data, loss[0]), (answer, loss[1])]
-        .map(|(arrive, loss)| if loss > 0.0 { (1.0 - arrive) / loss } else { hops });
-    let sendings = (1.0 / (data * answer)).max(1.0 + resent * (1.0 - data) / data);
-    sendings.min(MOST_REPEATS) * (again * sent + answers * data * answered)
-}
-
-/// Round trips that a flow of this many packets takes in addition because its window begins small: a
-/// handshake, and of each round that does not fill the pipe the part in which it does not send. `pipe`:
-/// packets of a round trip.
-fn slow_start(first: u32, count: u64, pipe: u64) -> f64 {
-    let (mut window, mut sent, mut idle) = (u64::from(first.max(1)), 0, 1.0);
-    while window < pipe && sent + window < count {
-        idle += 1.0 - window as f64 / pipe as f64;
-        sent += window;
-        window *= 2;
-    }
-    idle
-}
-
-/// Base RTT of a path for packets of this size.
-fn round_trip(path: &Path, packet: u64) -> Time {
-    let delays = path.delay.saturating_add(path.delay);
-    let hop = path.bottleneck.transmission_time(packet);
-    delays.saturating_add(Time(hop.0.saturating_mul(u64::from(path.hops))))
 }
 
 #[cfg(test)]
