@@ -68,7 +68,7 @@ const NS_PER_FRAME: f64 = 2000.0;
 const GAIN_PER_THREAD: f64 = 0.6;
 
 /// The program with the Python interpreter and its libraries: k = 4 with one flow.
-const PROGRAM_BYTES: u64 = 35_000_000;
+const PROGRAM_BYTES: u64 = 38_500_000;
 /// Memory of flows.parquet while a row group is being written: for the first rows, and per flow of the
 /// group.
 const FLOW_TABLE_BYTES: u64 = 2_500_000;
