@@ -327,6 +327,13 @@ NATIVE = (
 )
 
 
+def sized_slowdowns(run):
+    """Return sizes and slowdowns of flows that have the percentiles of the stand-in's bins."""
+    rows = run.slowdown()["bins"]
+    slowdowns = [v for row in rows for v in 47 * [row["p50"]] + 2 * [row["p95"]] + [row["p99"]]]
+    return [row["size_bytes"] for row in rows for _ in range(row["count"])], slowdowns
+
+
 @pytest.fixture
 def engine(monkeypatch, tmp_path):
     """The stand-in in place of the engine, in an empty working directory."""
@@ -335,13 +342,14 @@ def engine(monkeypatch, tmp_path):
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
     from weftline import provenance
     from weftline.cli import bench
-    from weftline.measures import flow_rows, sharing, steady
+    from weftline.measures import flow_choice, flow_rows, sharing, steady
 
     monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
     # The stand-in has no table of flows, so it has no series over time, and no ends of flows.
     monkeypatch.setattr(steady, "under_way", lambda run, of, warmup="": None)
     monkeypatch.setattr(steady, "long_bytes", lambda run, of: (0, 0))
     monkeypatch.setattr(flow_rows, "pooled", lambda runs, flows, column: {})
+    monkeypatch.setattr(flow_choice.FlowChoice, "sized_slowdowns", lambda choice, run: sized_slowdowns(run))
     monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)

@@ -8,8 +8,9 @@ pytest.importorskip("weftline._native")
 import weftline
 from weftline.cli.main import main
 from weftline.errors import InputError
+from weftline.figures import specs
 from weftline.measures import run_warnings, separations, slowdown_table
-from weftline.measures.lines import lines_of, scheme_name
+from weftline.measures.lines import Line, curves_by_size, lines_of, scheme_name
 from weftline.report import answer_text
 
 
@@ -43,6 +44,37 @@ def test_percentiles_of_too_few_flows_are_a_dash_and_their_number_is_shown(run):
     place = table.columns.index("all")
     by_name = {row[1]: row[place] for row in table.rows}
     assert by_name["flows"] == "84" and by_name["p99"] == "–" and by_name["p50"] != "–"
+
+
+class Sized(Line):
+    """A line whose runs have flows of given sizes, each of the slowdown that the line has."""
+
+    def __init__(self, label, slowdown, *sizes):
+        super().__init__(label, [object() for _ in sizes])
+        self.keys, self.bins = list(range(len(sizes))), 10
+        self.sized = [(sorted(of), [slowdown] * len(of)) for of in sizes]
+
+
+def test_curves_by_size_have_the_same_sizes_for_every_line_and_seed():
+    small, large = Sized("small", 1.0, range(1, 51)), Sized("large", 3.0, range(1001, 1051))
+    both = Sized("both", 2.0, [*range(1, 26), *range(1001, 1076)], range(1, 51))
+    curves = curves_by_size([small, large, both])
+    sizes = {tuple(point["size_bytes"] for point in points) for points in curves.values()}
+    assert len(sizes) == 1
+    assert [point["count"] for point in curves["small"]] == [9, 8, 8, 13, 12, *[0] * 5]
+    assert [point["p50"] is None for point in curves["small"]] == [*[False] * 5, *[True] * 5]
+    assert [point["p50"] is None for point in curves["large"]] == [*[True] * 5, *[False] * 4, True]
+    assert [point["p50"].count for point in curves["both"]] == [2, 2, 2, *[1] * 7]
+
+
+def test_a_slowdown_figure_breaks_a_line_at_the_sizes_of_which_it_has_no_flows():
+    some = Sized("some", 1.5, [*range(1, 51), *range(2001, 2051)])
+    every = Sized("every", 2.0, [*range(1, 51), *range(1001, 1051), *range(2001, 2051)])
+    figure = specs.slowdown("s", [some, every], percentiles=["p50"])
+    rows = [row for row in figure.spec["data"]["values"] if row["line"] == "some"]
+    assert [row["y"] for row in rows] == [*[1.5] * 4, None, None, *[1.5] * 4]
+    assert [row[1] for row in figure.tables[0].rows] == [*["1.50"] * 4, "–", "–", *["1.50"] * 4]
+    assert [row[2] for row in figure.tables[0].rows] == ["2.00"] * 10
 
 
 def test_every_flow_is_in_a_column_of_its_size(tmp_path):

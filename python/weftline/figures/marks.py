@@ -200,9 +200,9 @@ def nice_ticks(low: float, high: float) -> list[float]:
 def log_axis(y: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return a channel of y as a logarithmic axis that holds the values and intervals of its rows.
 
-    An interval that reaches to zero or below ends at the axis.
+    An interval that reaches to zero or below ends at the axis. A row without a value breaks its line.
     """
-    values = [row[key] for row in rows for key in ("y", "low", "high") if row.get(key, 0) > 0]
+    values = [row[key] for row in rows for key in ("y", "low", "high") if (row.get(key) or 0) > 0]
     low, high = (min(values), max(values)) if values else (1.0, 10.0)
     for row in rows:
         if "low" in row:

@@ -25,7 +25,7 @@ from weftline.figures.marks import (
 )
 from weftline.measures import evidence, over_seeds, slowdown_table
 from weftline.measures import over_time as series_of
-from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
+from weftline.measures.lines import PERCENTILES, Line, Mean, at_share, curves_by_size
 from weftline.measures.metrics import metric
 from weftline.terminal import Table
 
@@ -93,23 +93,38 @@ def slowdown(
     over: str = "",
     caption: str = "",
 ) -> Figure:
-    """Return FCT slowdown by flow size: equal-count bins, log scale, one panel a percentile.
+    """Return FCT slowdown by flow size: bins of equally many flows, log scale, one panel a percentile.
 
-    A bin is drawn at the share of flows up to its largest size; the axis names that size. With `over`, the
-    label of a line, each line is drawn as its ratio to that one, bin by bin. A percentile of too few flows is
-    left out.
+    The bins are those of `lines.curves_by_size`, common to all lines; a bin is drawn at the share of flows up
+    to its largest size, and the axis names that size. Published curves are by the share of flows: with these
+    each line has bins of its own flows. With `over`, the label of a line, each line is drawn as its ratio to
+    that one, bin by bin. A percentile of too few flows is left out: the line has a gap there.
     """
-    bins = min((line.bins for line in lines), default=10)
-    curves = {line.label: _supported(line, line.curve(bins)) for line in lines}
-    units = curves.get(over) or [{}] * bins
-    rows = [
-        _row(line.label, 100 * point["share"], value, panel=p, size=point["size_bytes"])
-        | _interval(None if over else point[p])
-        for line in lines
-        for point, unit in zip(curves[line.label], units, strict=False)
-        for p in percentiles
-        if not (over and unit.get(p) is None) and (value := _relative(point[p], unit.get(p))) is not None
-    ]
+    if published:
+        bins = min((line.bins for line in lines), default=10)
+        own = {line.label: line.curve(bins) for line in lines}
+    else:
+        own = curves_by_size(lines)
+    curves = {label: _supported(points) for label, points in own.items()}
+    base_points = curves.get(over)
+    rows: list[dict[str, Any]] = []
+    for line in lines:
+        points = curves[line.label]
+        units = [at_share(base_points, point["share"]) if base_points else {} for point in points]
+        values = {
+            p: [
+                None if over and unit.get(p) is None else _relative(point[p], unit.get(p))
+                for point, unit in zip(points, units, strict=True)
+            ]
+            for p in percentiles
+        }
+        rows += [
+            _row(line.label, 100 * point["share"], values[p][place], panel=p, size=point["size_bytes"])
+            | _interval(None if over else point[p])
+            for place, point in enumerate(points)
+            for p in percentiles
+            if values[p][place] is not None or _is_gap(values[p], place)
+        ]
     rows += [
         _row(curve.label, 100 * share, value, panel=curve.percentile, published=True)
         for curve in published
@@ -139,7 +154,9 @@ def slowdown(
     units = panels(rows, panels_with_points(rows, percentiles), draw, y)
     spec = base | {"hconcat": units}
     lacking = [p for p in percentiles if any(point[p] is None for of in curves.values() for point in of)]
-    note = f"{caption} {left_out_text(lacking, 'bins')}".strip()
+    note = f"{caption} {_bins_text(lines, curves, by_share=bool(published))}".strip()
+    average = ", on average" * any(len(line.runs) > 1 for line in lines)
+    note = f"{note} {left_out_text(lacking, 'bins', average)}".strip()
     if bars:
         note = f"{note} Bars are 95 % intervals over the seeds.".strip()
     if published:
@@ -147,15 +164,32 @@ def slowdown(
     return Figure(title=title, spec=spec, caption=note, tables=[_curve_table(lines, curves, percentiles)])
 
 
-def _supported(line: Line, points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the points of a curve without the percentiles of which a bin has too few flows of a run."""
-    flows = sum(line.slowdown(run, bins=1)["overall"]["count"] for run in line.runs)
-    found, before = [], 0.0
-    for point in points:
-        count = round((point["share"] - before) * flows / len(line.runs))
-        before = point["share"]
-        found.append(point | {p: None for p in PERCENTILES if not slowdown_table.enough(p, count)})
-    return found
+def _supported(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the points of a curve without the percentiles of which a run has too few flows, on average."""
+    return [
+        point | {p: None for p in PERCENTILES if not slowdown_table.enough(p, point["count"])}
+        for point in points
+    ]
+
+
+def _is_gap(values: Sequence[float | None], place: int) -> bool:
+    """Return whether nothing is known at a place between two that are known: a line is broken there."""
+    before, after = values[:place], values[place + 1 :]
+    return values[place] is None and any(v is not None for v in before) and any(v is not None for v in after)
+
+
+def _bins_text(lines: Sequence[Line], curves: dict[str, list[dict[str, Any]]], *, by_share: bool) -> str:
+    """Return which flows are in a bin, where there are several runs."""
+    if sum(len(line.runs) for line in lines) < 2:
+        return ""
+    if not by_share:
+        return "Bins are the same sizes for all runs, with equally many flows of all runs together."
+    if len({tuple(point["size_bytes"] for point in points) for points in curves.values()}) == 1:
+        return ""
+    return (
+        "Bins have equally many flows of each line, of which each has other sizes: the sizes of the axis are "
+        f"those of {lines[0].label}."
+    )
 
 
 def panels_with_points(rows: Sequence[dict[str, Any]], percentiles: Sequence[str]) -> list[str]:
@@ -163,10 +197,10 @@ def panels_with_points(rows: Sequence[dict[str, Any]], percentiles: Sequence[str
     return [p for p in percentiles if any(row["panel"] == p for row in rows)] or list(percentiles[:1])
 
 
-def left_out_text(percentiles: Sequence[str], of: str) -> str:
+def left_out_text(percentiles: Sequence[str], of: str, average: str = "") -> str:
     """Return the sentence on percentiles that are left out; "" if none is."""
     needed = [f"{p} of {of} with fewer than {evidence.needed(f'slowdown_{p}')}" for p in percentiles]
-    return f"Left out: {', '.join(needed)} flows in a run." if needed else ""
+    return f"Left out: {', '.join(needed)} flows in a run{average}." if needed else ""
 
 
 def _interval(mean: Mean | None, scale: float = 1.0) -> dict[str, Any]:
@@ -446,13 +480,19 @@ def _apart(ticks: Sequence[float]) -> list[float]:
 
 
 def _row(
-    line: str, x: float, y: float, *, panel: str = "", published: bool = False, size: float | None = None
+    line: str,
+    x: float,
+    y: float | None,
+    *,
+    panel: str = "",
+    published: bool = False,
+    size: float | None = None,
 ) -> dict[str, Any]:
     row = {
         "line": line,
         "panel": panel,
         "x": float(f"{x:.7g}"),
-        "y": float(f"{y:.5g}"),
+        "y": None if y is None else float(f"{y:.5g}"),
         "published": published,
     }
     if size is not None:
@@ -478,16 +518,29 @@ def _tight(size: float) -> str:
 def _curve_table(
     lines: Sequence[Line], curves: dict[str, list[dict[str, Any]]], percentiles: Sequence[str]
 ) -> Table:
+    """Return the numbers of curves, a row for each bin; where bins are by share, the sizes of all lines."""
     columns = ["flows up to", *(f"{line.label} {p}" for line in lines for p in percentiles)]
-    points = zip(*(curves[line.label] for line in lines), strict=False)
-    rows = [
-        [
-            quantities.bytes_text(row[0]["size_bytes"]),
-            *(point[p].text(quantities.digits) if point[p] else "–" for point in row for p in percentiles),
+    found = [curves[line.label] for line in lines]
+    shares = [point["share"] for point in min(found, key=len, default=[])]
+    rows = []
+    for share in shares:
+        row = [at_share(points, share) for points in found]
+        low, high = (quantities.bytes_text(end(point["size_bytes"] for point in row)) for end in (min, max))
+        sizes = low if low == high else f"{low} to {high} ({100 * share:.3g} % of each line)"
+        texts = [
+            _mean_text(line, point[p]) for line, point in zip(lines, row, strict=True) for p in percentiles
         ]
-        for row in points
-    ]
+        rows.append([sizes, *texts])
     return Table(columns, rows)
+
+
+def _mean_text(line: Line, mean: Mean | None) -> str:
+    """Return a mean as text, with how many runs have it if not all do."""
+    if mean is None:
+        return "–"
+    count = len(line.runs) if mean.count is None else mean.count
+    qualifier = evidence.qualifier(runs=count, asked=max(len(line.runs), len(line.asked)))
+    return mean.text(quantities.digits) + qualifier
 
 
 def _combined(series: Sequence[series_of.Points], how: str) -> list[tuple[float, float]]:

@@ -6,13 +6,16 @@ the 95 % Student interval over the seeds; a single run has no interval.
 
 from __future__ import annotations
 
+import json
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
+from weftline import _native
 from weftline.measures import stats
 from weftline.measures.labels import labels, scheme_name
 from weftline.measures.metrics import metric
@@ -22,7 +25,7 @@ from weftline.runs import Run
 if TYPE_CHECKING:
     from weftline.measures.flow_choice import FlowChoice
 
-__all__ = ["PERCENTILES", "Line", "Mean", "at_share", "lines_of", "scheme_name"]
+__all__ = ["PERCENTILES", "Line", "Mean", "at_share", "curves_by_size", "lines_of", "scheme_name"]
 
 Choice = tuple[tuple[str, str], ...]
 PERCENTILES = ("p50", "p95", "p99")
@@ -157,7 +160,11 @@ class Line:
         return min(self.slowdown(run, bins=1)["overall"]["count"] for run in self.runs)
 
     def curve(self, bins: int) -> list[dict[str, Any]]:
-        """Return a point per bin: ``share`` of flows up to it (0 to 1), ``size_bytes``, and percentiles.
+        """Return a point per bin of its own flows, as published curves have them: by the share of flows.
+
+        A point has the ``share`` of flows up to it (0 to 1), ``size_bytes`` (the mean over the runs of the
+        largest size), ``count`` (flows in a run, the mean) and percentiles. Two lines whose flows differ have
+        other sizes at the same share: see `curves_by_size`.
 
         There are fewer than `bins` where many flows have one size: they share a bin. And where the runs' own
         bins are not alike: then fewer are taken, until those of all runs hold the same share of the flows.
@@ -166,12 +173,30 @@ class Line:
         flows = sum(row["count"] for table in tables for row in table)
         points, seen = [], 0
         for rows in zip(*tables, strict=True):
-            seen += sum(row["count"] for row in rows)
+            count = sum(row["count"] for row in rows)
+            seen += count
             point = {"share": seen / flows, "size_bytes": sum(r["size_bytes"] for r in rows) / len(rows)}
+            point["count"] = round(count / len(rows))
             for p in PERCENTILES:
                 point[p] = Mean.of([r[p] for r in rows], self.interval, keys=self.keys)
             points.append(point)
         return points
+
+    @cached_property
+    def sized(self) -> list[tuple[list[int], list[float]]]:
+        """The sizes of the flows of each run that count, ascending, and the slowdown of each."""
+        return [self.by_size.sized_slowdowns(run) for run in self.runs]
+
+    def _between(self, above: int, end: int) -> dict[str, Any]:
+        """Return ``count`` and percentiles of the flows of more than `above` and up to `end` bytes."""
+        rows = []
+        for sizes, slowdowns in self.sized:
+            values = slowdowns[bisect_right(sizes, above) : bisect_right(sizes, end)]
+            zeros = [0] * len(values)
+            found = _native.slowdown_of(zeros, zeros, values, 1, "equal-count")
+            rows.append(json.loads(found)["overall"])
+        means = {p: Mean.of([r[p] for r in rows], self.interval, keys=self.keys) for p in PERCENTILES}
+        return {"count": round(sum(row["count"] for row in rows) / len(rows)), **means}
 
     def _alike(self, bins: int) -> list[list[dict[str, Any]]]:
         """Return the bins of each run, at most the requested number; they can be averaged bin by bin."""
@@ -253,6 +278,28 @@ def _ends(rows: Sequence[dict[str, Any]]) -> list[float]:
     """The share of the flows up to the end of each bin."""
     counts = list(accumulate(row["count"] for row in rows))
     return [count / counts[-1] for count in counts] if counts and counts[-1] else []
+
+
+def curves_by_size(lines: Sequence[Line]) -> dict[str, list[dict[str, Any]]]:
+    """Return a curve for each line over bins of flow sizes that are the same for all lines and seeds.
+
+    The bins have equally many flows of all runs of all lines together; flows of one size share a bin, so that
+    there may be fewer bins than the 10 or 20 that the line with the fewest flows supports. Each curve has a
+    point per bin: ``share`` of all flows up to it (0 to 1), ``size_bytes`` (its largest size), ``count`` (the
+    flows of this line in a run, the mean) and percentiles, which are means over the runs that have a flow of
+    these sizes, and None where none has.
+    """
+    sizes = sorted(size for line in lines for of_run, _ in line.sized for size in of_run)
+    bins = min((line.bins for line in lines), default=0)
+    ends = sorted({sizes[i * len(sizes) // bins - 1] for i in range(1, bins + 1) if i * len(sizes) >= bins})
+    shares = [bisect_right(sizes, end) / len(sizes) for end in ends]
+    return {
+        line.label: [
+            {"share": share, "size_bytes": end, **line._between(above, end)}
+            for share, above, end in zip(shares, [-1, *ends], ends, strict=False)
+        ]
+        for line in lines
+    }
 
 
 def at_share(points: Sequence[dict[str, Any]], share: float) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from weftline import quantities
 from weftline.figures import goodput_figures, marks, specs
 from weftline.figures.specs import Published
 from weftline.measures import evidence, line_notes, over_seeds, slowdown_table
-from weftline.measures.lines import PERCENTILES, Line, Mean, at_share
+from weftline.measures.lines import PERCENTILES, Line, Mean, at_share, curves_by_size
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
 from weftline.report.page import Section
@@ -199,9 +199,12 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     wanted = p.figure.options.get("percentiles", PERCENTILES)
     percentiles = ["p95"] if only_p95 and "p95" in wanted else list(wanted)
     finished = [line for line in p.lines if line.has_flows]
-    bins = min((line.bins for line in finished), default=10)
     entries = {(e["line"], e["percentile"]): e["values"] for e in p.published}
-    curves = {line.label: line.curve(bins) for line in finished}
+    if entries:
+        bins = min((line.bins for line in finished), default=10)
+        curves = {line.label: line.curve(bins) for line in finished}
+    else:
+        curves = curves_by_size(finished)
     shares = list(SHOWN_SHARES) if entries else _of_other_bins(list(curves.values()))
     columns = [*(f"{share:.0%} of flows" for share in shares)]
     if finished:
@@ -228,7 +231,7 @@ def _slowdown_table(p: Panel, title: str, *, only_p95: bool) -> Table:
     rows += [
         [line.label, *["–"] * (len(columns) + 1 + bool(entries))] for line in p.lines if line not in finished
     ]
-    note = f"{note} {_few_flows(finished, percentiles, bins)}".strip()
+    note = f"{note} {_few_flows(list(curves.values()), percentiles)}".strip()
     note = f"{note}{line_notes.left_out(p.lines)}".strip()
     return Table(
         ["FCT slowdown", "", *columns, *(["ratio"] if entries else [])], rows, title=title, note=note, left=2
@@ -241,21 +244,15 @@ def _of_other_bins(curves: Sequence[Sequence[dict[str, Any]]]) -> list[float]:
     return list(by_bins.values()) if curves else list(SHOWN_SHARES)
 
 
-def _few_flows(finished: Sequence[Line], percentiles: Sequence[str], bins: int) -> str:
+def _few_flows(curves: Sequence[Sequence[dict[str, Any]]], percentiles: Sequence[str]) -> str:
     """Return which percentiles are of too few flows in a bin of some run, as a sentence; "" if none is."""
-    found = [
-        row["count"]
-        for line in finished
-        for run in line.runs
-        for row in line.slowdown(run, bins=bins)["bins"]
-    ]
-    fewest = min(found, default=0)
+    fewest = min((point["count"] for points in curves for point in points), default=0)
     needed = [
         f"{percentile} needs {count:,}"
         for percentile in percentiles
         if fewest < (count := evidence.needed(f"slowdown_{percentile}"))
     ]
-    return f"Too few flows: {fewest:,} in a bin; {', '.join(needed)}." if finished and needed else ""
+    return f"Too few flows: {fewest:,} in a bin; {', '.join(needed)}." if curves and needed else ""
 
 
 def _index(share: float, bins: int) -> int:
