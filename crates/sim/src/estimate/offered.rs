@@ -36,9 +36,9 @@ const LINKS: usize = 200_000;
 const WITH_LISTS: usize = 4;
 /// The times of at most this many workloads are looked at, of those with the highest loads.
 const TIMES: usize = 16;
-/// By how many standard deviations of independent arrivals more than a link carries has to arrive, so that it
-/// is not chance.
-const NO_CHANCE: f64 = 4.0;
+/// The deviance of what arrives from what a link carries, beyond which it is not chance: four standard
+/// deviations of independent arrivals, squared.
+const NO_CHANCE: f64 = 16.0;
 /// How much busier than all links together a single one has to be, to be named in their place.
 const BUSIER: f64 = 1.01;
 /// Mean gaps between arrivals within which an end of a workload's time is the same as that of the whole time.
@@ -108,6 +108,16 @@ impl Amount {
     fn add(&mut self, other: Amount, part: f64) {
         self.bits += part * other.bits;
         self.squares += part * other.squares;
+    }
+
+    /// Whether flows that bring on average what is carried would hardly ever bring this much: the deviance of a
+    /// Poisson number of flows, as many and as large as count for its variance.
+    fn is_beyond(self, carried: f64) -> bool {
+        if carried <= 0.0 || self.bits <= carried {
+            return false;
+        }
+        let flows = self.bits * self.bits / self.squares;
+        2.0 * flows * ((self.bits / carried).ln() - (1.0 - carried / self.bits)) > NO_CHANCE
     }
 
     /// What it is, where this many times more flows come than were looked at.
@@ -424,8 +434,7 @@ impl<'s> Offered<'s> {
             }
             for ((amount, rate), place) in amounts.iter().zip(&self.places.rates).zip(0..) {
                 let (carried, is_link) = (rate * seconds, usize::from(place >= self.places.links));
-                let beyond = carried > 0.0 && amount.bits - carried > NO_CHANCE * amount.squares.sqrt();
-                let share = if beyond { amount.bits / carried } else { 0.0 };
+                let share = if amount.is_beyond(carried) { amount.bits / carried } else { 0.0 };
                 if share > highest[is_link].as_ref().map_or(1.0, |(_, found)| found.share) {
                     let (from, to) = time;
                     highest[is_link] = Some((place, Overload { links: String::new(), share, from, to }));
@@ -593,4 +602,20 @@ fn times(workloads: &[&Brought]) -> Vec<(Time, Time)> {
     all.sort_unstable();
     all.dedup();
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_large_flows_are_chance_and_many_times_what_a_link_carries_is_not() {
+        let amount = |flows: f64, size: f64| Amount { bits: flows * size, squares: flows * size * size };
+        assert!(amount(20.0, 1.0).is_beyond(4.0));
+        assert!(!amount(5.0, 1.0).is_beyond(1.0));
+        assert!(!amount(1.0, 20.0).is_beyond(1.0));
+        // Four standard deviations of 1000 flows are 126.
+        assert!(amount(1000.0, 1.0).is_beyond(870.0));
+        assert!(!amount(1000.0, 1.0).is_beyond(885.0));
+    }
 }

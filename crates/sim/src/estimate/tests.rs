@@ -235,6 +235,19 @@ fn more_than_a_link_carries_is_named_with_its_share() {
 }
 
 #[test]
+fn large_flows_hide_no_overload() {
+    // Of 400 Gb/s of hosts 50 % go to the other leaf over 20 Gb/s: 5.7 times as much, with headers 6.1.
+    let text = |load: f64, duration: &str| {
+        format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 4\nfabric_link = {{ rate = \
+             \"10Gbps\" }}\n[[workload]]\nkind = \"poisson\"\nsizes = \"websearch\"\nload = {load}\nduration = \"{duration}\"\n"
+        )
+    };
+    let share = share_of(&text(0.5, "20ms"), " other switches can carry");
+    assert!((450.0..800.0).contains(&share), "{share}");
+}
+
+#[test]
 fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
     let memory = |repeat: u32| {
         let text = format!(
