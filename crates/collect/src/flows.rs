@@ -501,6 +501,7 @@ mod tests {
             destination_port: 9,
             protocol: 17,
             vni: number.is_multiple_of(2).then_some(number & 0xff_ffff),
+            namespace: None,
         }
     }
 

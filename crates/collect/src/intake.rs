@@ -27,6 +27,8 @@ const MAX_HOPS: usize = 65_536;
 /// A hop in its table, which keeps room free.
 const HOP_BYTES: usize = 2 * (size_of::<HopKey>() + size_of::<HopState>());
 const MAX_SOURCES: usize = 1_000;
+/// In ns, of a hop in an IOAM trace: it was this or longer.
+const LONGEST_DELAY: u32 = 1 << 31;
 
 /// Which hop a measurement is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -45,6 +47,9 @@ pub struct HopState {
     // Checkpoints of earlier versions lack it.
     #[serde(default)]
     pub queue_minima: u64,
+    /// The same of delays.
+    #[serde(default)]
+    pub latency_minima: u64,
     /// Packets that reports say were dropped here.
     pub drops: u64,
 }
@@ -107,6 +112,8 @@ counts! {
     empty_stacks,
     /// Stacks that a hop did not write into: hop count, MTU or room used up.
     incomplete_stacks,
+    /// Hops that a packet left before it came, by their clocks.
+    negative_delays,
     flows_refused,
     flows_evicted,
     hops_refused,
@@ -385,7 +392,8 @@ impl Intake {
             Telemetry::Int { header: Header::Mx(_), .. } => self.counts.int_mx += 1,
             Telemetry::Ioam(Ioam::Trace(trace)) => {
                 self.trace(trace);
-                self.observe(&ip.flow(), point, time_ns, trace.overflow, sink);
+                let flow = FlowKey { namespace: Some(trace.namespace), ..ip.flow() };
+                self.observe(&flow, point, time_ns, trace.overflow, sink);
             }
             Telemetry::Ioam(Ioam::DirectExport(_)) => self.counts.ioam_direct_exports += 1,
             Telemetry::Ioam(Ioam::EdgeToEdge(_)) => self.counts.ioam_edge_to_edge += 1,
@@ -419,9 +427,13 @@ impl Intake {
     }
 
     fn measure(&mut self, key: HopKey, values: &Values) {
-        let times = values.ingress_time.zip(values.egress_time);
-        let between = || times.and_then(|(ingress, egress)| egress.checked_sub(ingress));
-        let latency = values.hop_latency.map(u64::from).or_else(between);
+        let latency = match (values.hop_latency, values.ingress_time.zip(values.egress_time)) {
+            (None, Some((ingress, egress))) => {
+                self.counts.negative_delays += u64::from(egress < ingress);
+                egress.checked_sub(ingress)
+            }
+            (latency, _) => latency.map(u64::from),
+        };
         self.measured(key, latency, values.queue.map(|(_, occupancy)| occupancy.into()));
     }
 
@@ -458,9 +470,13 @@ impl Intake {
             let fields = node.fields();
             let id = fields.node.map(u64::from).or(fields.wide_node).unwrap_or(UNKNOWN_NODE);
             self.building.push(id);
-            // The highest bit is set if the delay did not fit.
-            let delay = fields.transit_delay.filter(|delay| delay >> 31 == 0);
-            self.measured(HopKey::Node(id), delay.map(u64::from), fields.queue_depth.map(u64::from));
+            // The highest bit alone is set if the delay did not fit.
+            let delay = fields.transit_delay.map(|delay| delay.min(LONGEST_DELAY));
+            let key = HopKey::Node(id);
+            self.measured(key, delay.map(u64::from), fields.queue_depth.map(u64::from));
+            if let Some(hop) = self.hops.get_mut(&key).filter(|_| delay == Some(LONGEST_DELAY)) {
+                hop.latency_minima += 1;
+            }
         }
         self.building.reverse();
     }

@@ -14,10 +14,17 @@ use crate::bytes::{array, u16_at, u32_at};
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
 pub const GRE: u8 = 47;
+const IPV4_INSIDE: u8 = 4;
+const IPV6_INSIDE: u8 = 41;
 pub(crate) const ETHERTYPE_IPV4: u16 = 0x0800;
 pub(crate) const ETHERTYPE_IPV6: u16 = 0x86dd;
 const ETHERTYPE_BRIDGED: u16 = 0x6558;
 const VXLAN_PORT: u16 = 4789;
+pub(crate) const VXLAN_GPE_PORT: u16 = 4790;
+pub(crate) const GENEVE_PORT: u16 = 6081;
+pub(crate) const GPE_IPV4: u16 = 1;
+pub(crate) const GPE_IPV6: u16 = 2;
+pub(crate) const GPE_ETHERNET: u16 = 3;
 /// The maximum number of VLAN tags, IPv6 extension headers and tunnels that are followed.
 const MAX_NESTED: usize = 8;
 
@@ -208,13 +215,31 @@ impl<'a> Ip<'a> {
         Some((u16_at(self.payload, 0)?, u16_at(self.payload, 2)?))
     }
 
-    /// The flow of this packet, that inside of VXLAN if it is such a tunnel.
+    /// The flow of this packet; that inside of tunnels if it is one.
     pub fn flow(&self) -> FlowKey {
-        let outer = self.own_flow();
-        if self.protocol != UDP || outer.destination_port != VXLAN_PORT {
-            return outer;
+        let (mut packet, mut vni) = (*self, None);
+        for _ in 0..MAX_NESTED {
+            let Some((inside, network)) = packet.inside() else { break };
+            (packet, vni) = (inside, network.or(vni));
         }
-        vxlan(self.payload.get(8..).unwrap_or_default()).unwrap_or(outer)
+        FlowKey { vni, ..packet.own_flow() }
+    }
+
+    /// The packet inside of a tunnel, and its network; None: this is no tunnel, or that packet cannot be read.
+    fn inside(&self) -> Option<(Ip<'a>, Option<u32>)> {
+        if self.fragment {
+            return None;
+        }
+        match self.protocol {
+            UDP => inside_udp(self.ports()?.1, self.payload.get(8..)?),
+            GRE => {
+                let [flags, ..] = array::<4>(self.payload, 0)?;
+                let bytes = self.payload.get(gre_header_bytes(flags)..)?;
+                Some((ip_after(u16_at(self.payload, 2)?, bytes)?, None))
+            }
+            IPV4_INSIDE | IPV6_INSIDE => Some((Ip::parse(self.payload).ok()?, None)),
+            _ => None,
+        }
     }
 
     /// The flow by the headers outside of any tunnel.
@@ -227,27 +252,59 @@ impl<'a> Ip<'a> {
             destination_port,
             protocol: self.protocol,
             vni: None,
+            namespace: None,
         }
     }
 }
 
-/// The flow inside of a VXLAN header.
-pub(crate) fn vxlan(header: &[u8]) -> Option<FlowKey> {
-    let ip = Ip::parse(ethernet(header.get(8..)?).ok()??).ok()?;
-    Some(FlowKey { vni: Some(u32_at(header, 4)? >> 8), ..ip.own_flow() })
+/// The packet inside of a tunnel over UDP, and its network, by the header of the tunnel.
+///
+/// Source: RFC 7348 (VXLAN), draft-ietf-nvo3-vxlan-gpe-12, RFC 8926 (Geneve).
+fn inside_udp(port: u16, header: &[u8]) -> Option<(Ip<'_>, Option<u32>)> {
+    let vni = Some(u32_at(header, 4)? >> 8);
+    let payload = &header[8..];
+    let ip = match port {
+        VXLAN_PORT => ip_after(ETHERTYPE_BRIDGED, payload)?,
+        VXLAN_GPE_PORT => ip_of_gpe(header[3].into(), payload)?,
+        GENEVE_PORT => ip_after(u16_at(header, 2)?, payload.get(4 * usize::from(header[0] & 63)..)?)?,
+        _ => return None,
+    };
+    Some((ip, vni))
 }
 
-/// The flow of what follows a header that names it by EtherType.
-pub(crate) fn flow_after(ethertype: u16, bytes: &[u8]) -> Option<FlowKey> {
+/// The flow inside of a tunnel over UDP, by the header of the tunnel.
+pub(crate) fn flow_inside_udp(port: u16, header: &[u8]) -> Option<FlowKey> {
+    let (ip, vni) = inside_udp(port, header)?;
+    let flow = ip.flow();
+    Some(FlowKey { vni: flow.vni.or(vni), ..flow })
+}
+
+/// The packet after a header that names it by the next protocol of VXLAN-GPE.
+pub(crate) fn ip_of_gpe(next: u16, bytes: &[u8]) -> Option<Ip<'_>> {
+    match next {
+        GPE_IPV4 | GPE_IPV6 => Ip::parse(bytes).ok(),
+        GPE_ETHERNET => ip_after(ETHERTYPE_BRIDGED, bytes),
+        _ => None,
+    }
+}
+
+/// The packet after a header that names it by EtherType.
+pub(crate) fn ip_after(ethertype: u16, bytes: &[u8]) -> Option<Ip<'_>> {
     let ip = match ethertype {
         ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => bytes,
         ETHERTYPE_BRIDGED => ethernet(bytes).ok()??,
         _ => return None,
     };
-    Some(Ip::parse(ip).ok()?.flow())
+    Ip::parse(ip).ok()
 }
 
-/// What tells flows apart: the five-tuple, and the network if it lies in a tunnel.
+/// Bytes of a GRE header; RFC 2890: checksum (C), key (K) and sequence (S) take a word each.
+pub(crate) fn gre_header_bytes(flags: u8) -> usize {
+    4 + 4 * (flags & 0xb0).count_ones() as usize
+}
+
+/// What tells flows apart: the five-tuple, the network if it lies in a tunnel, and the namespace of an IOAM trace: a packet
+/// may have a trace of each, with nodes of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     pub source: IpAddr,
@@ -256,6 +313,7 @@ pub struct FlowKey {
     pub destination_port: u16,
     pub protocol: u8,
     pub vni: Option<u32>,
+    pub namespace: Option<u16>,
 }
 
 /// Options of IPv6: type, length, data. Padding is passed over; after an option that is cut off, nothing

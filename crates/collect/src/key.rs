@@ -16,7 +16,8 @@ pub(crate) struct Key {
     point: u32,
     ports: [u16; 2],
     protocol: u8,
-    /// 1: the source is of IPv4; 2: the destination is; 4: the point is a node; 8: an interface of a capture.
+    /// 1: the source is of IPv4; 2: the destination is; 4: the point is a node; 8: an interface of a capture; 16: the upper half
+    /// of the point is a namespace.
     kind: u8,
     /// The number of the captures.
     capture: u16,
@@ -37,6 +38,9 @@ impl Key {
             Point::Node(number) => (number, 0, 4),
             Point::Capture { point, interface } => (interface, point, 8),
         };
+        // Nodes do not report IOAM; interfaces of a capture are few.
+        let namespace = flow.namespace.filter(|_| of_point != 4).map(u32::from);
+        let point = namespace.map_or(point, |namespace| namespace << 16 | point.min(0xffff));
         Key {
             source,
             destination,
@@ -44,7 +48,10 @@ impl Key {
             point,
             ports: [flow.source_port, flow.destination_port],
             protocol: flow.protocol,
-            kind: u8::from(source_v4) | u8::from(destination_v4) << 1 | of_point,
+            kind: u8::from(source_v4)
+                | u8::from(destination_v4) << 1
+                | of_point
+                | u8::from(namespace.is_some()) << 4,
             capture,
         }
     }
@@ -91,11 +98,13 @@ impl Key {
             destination_port: self.ports[1],
             protocol: self.protocol,
             vni: (self.vni != NO_VNI).then_some(self.vni),
+            namespace: (self.kind & 16 != 0).then_some((self.point >> 16) as u16),
         };
-        let point = match self.kind >> 2 {
-            0 => Point::Interface(self.point),
-            1 => Point::Node(self.point),
-            _ => Point::Capture { point: self.capture, interface: self.point },
+        let number = if flow.namespace.is_some() { self.point & 0xffff } else { self.point };
+        let point = match self.kind >> 2 & 3 {
+            0 => Point::Interface(number),
+            1 => Point::Node(number),
+            _ => Point::Capture { point: self.capture, interface: number },
         };
         (flow, point)
     }

@@ -4,17 +4,15 @@ use crate::Malformed;
 use crate::bytes::{array, u16_at, u32_at, u64_at};
 use crate::int::{Carrier, Header, Shim as IntShim};
 use crate::ioam::{self, Ioam};
-use crate::ip::{self, FlowKey, GRE, Ip, TCP, UDP, ethernet, flow_after};
+use crate::ip::{
+    FlowKey, GENEVE_PORT, GRE, Ip, TCP, UDP, VXLAN_GPE_PORT, flow_inside_udp, gre_header_bytes, ip_after,
+    ip_of_gpe,
+};
 use crate::report::Group;
 use crate::shim::{self, Shim};
 
-const VXLAN_GPE_PORT: u16 = 4790;
-const GENEVE_PORT: u16 = 6081;
 /// Next protocol of VXLAN-GPE that INT's specification proposes; not reserved.
 const GPE_INT: u8 = 0x82;
-const GPE_IPV4: u16 = 1;
-const GPE_IPV6: u16 = 2;
-const GPE_ETHERNET: u16 = 3;
 /// Option class of INT in Geneve, assigned tentatively.
 const GENEVE_INT: u16 = 0x0103;
 /// IPv6 option for experiments, which may change on the path: a digest of PINT.
@@ -211,7 +209,8 @@ fn transport<'a>(ip: &Ip<'a>, markers: &Markers) -> Found<'a> {
     if markers.int_dscp == Some(ip.dscp) {
         let shim = IntShim::parse(payload)?;
         let original = (shim.last >> 2) as u8 & 63;
-        return int(Carrier::Dscp { original }, flow, &shim);
+        let tunnelled = if ip.protocol == UDP { flow_inside_udp(port, shim.rest) } else { None };
+        return int(Carrier::Dscp { original }, tunnelled.unwrap_or(flow), &shim);
     }
     match u64_at(payload, 0).filter(|_| u64_at(payload, 0) == markers.int_probe) {
         Some(_) => int(Carrier::ProbeMarker, flow, &IntShim::parse(&payload[8..])?),
@@ -229,8 +228,8 @@ fn int_port(outer: FlowKey, source_port: u16, payload: &[u8]) -> Found<'_> {
     match shim.flags >> 2 {
         1 => {
             let own = FlowKey { destination_port: shim.last, ..outer };
-            let tunnelled = if shim.last == 4789 { ip::vxlan(shim.rest) } else { None };
-            int(Carrier::UdpPort { original: shim.last }, tunnelled.unwrap_or(own), &shim)
+            let flow = flow_inside_udp(shim.last, shim.rest).unwrap_or(own);
+            int(Carrier::UdpPort { original: shim.last }, flow, &shim)
         }
         2 => {
             let original_protocol = shim.last as u8;
@@ -250,10 +249,8 @@ fn gre<'a>(ip: &Ip<'a>, markers: &Markers) -> Found<'a> {
     if markers.int_gre != Some(u16::from_be_bytes([high, low])) {
         return Ok(None);
     }
-    // RFC 2890: checksum (C), key (K) and sequence (S) take a word each.
-    let header_bytes = 4 + 4 * (flags & 0xb0).count_ones() as usize;
-    let shim = IntShim::parse(ip.payload.get(header_bytes..).ok_or(Malformed::Tunnel)?)?;
-    let flow = flow_after(shim.last, shim.rest).unwrap_or_else(|| ip.own_flow());
+    let shim = IntShim::parse(ip.payload.get(gre_header_bytes(flags)..).ok_or(Malformed::Tunnel)?)?;
+    let flow = ip_after(shim.last, shim.rest).map_or_else(|| ip.own_flow(), |ip| ip.flow());
     int(Carrier::Gre { inserted: shim.flags & 8 != 0 }, flow, &shim)
 }
 
@@ -264,14 +261,9 @@ fn vxlan_gpe(outer: FlowKey, payload: &[u8]) -> Found<'_> {
     }
     let vni = u32_at(payload, 4).ok_or(Malformed::Tunnel)? >> 8;
     let shim = IntShim::parse(&payload[8..])?;
-    let inner = match shim.last & 0xff {
-        GPE_IPV4 | GPE_IPV6 => Some(shim.rest),
-        GPE_ETHERNET => ethernet(shim.rest).ok().flatten(),
-        _ => None,
-    };
-    let flow = inner.and_then(|ip| Ip::parse(ip).ok()).map_or(outer, |ip| ip.own_flow());
+    let flow = ip_of_gpe(shim.last & 0xff, shim.rest).map_or(outer, |ip| ip.flow());
     let carrier = Carrier::VxlanGpe { vni, was_vxlan: shim.last & 0x8000 != 0 };
-    int(carrier, FlowKey { vni: Some(vni), ..flow }, &shim)
+    int(carrier, FlowKey { vni: flow.vni.or(Some(vni)), ..flow }, &shim)
 }
 
 fn geneve(outer: FlowKey, payload: &[u8]) -> Found<'_> {
@@ -284,8 +276,8 @@ fn geneve(outer: FlowKey, payload: &[u8]) -> Found<'_> {
         let length = 4 + 4 * usize::from(words & 31);
         let (option, after) = options.split_at_checked(length).ok_or(Malformed::Tunnel)?;
         if u16::from_be_bytes([class_high, class_low]) == GENEVE_INT {
-            let flow = flow_after(u16::from_be_bytes([high, low]), inner).unwrap_or(outer);
-            let flow = FlowKey { vni: Some(vni), ..flow };
+            let flow = ip_after(u16::from_be_bytes([high, low]), inner).map_or(outer, |ip| ip.flow());
+            let flow = FlowKey { vni: flow.vni.or(Some(vni)), ..flow };
             // The top bit of a Geneve option's type says that it is critical.
             let header = Header::parse(kind & 0x7f, &option[4..])?;
             return Ok(Some(Telemetry::Int { carrier: Carrier::Geneve { vni }, flow, header }));

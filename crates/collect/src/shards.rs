@@ -259,6 +259,7 @@ mod tests {
                     destination_port: 9,
                     protocol: 17,
                     vni: None,
+                    namespace: None,
                 };
                 router.path(&flow, Point::Node(3), n as u64, &[1, 2, 3]);
                 router.flush();

@@ -140,6 +140,7 @@ pub fn hop_rows(hops: &BTreeMap<HopKey, HopState>) -> Vec<Value> {
         put(&mut row, "latency", &hop.latency);
         put(&mut row, "queue", &hop.queue);
         row["queue_minima"] = json!(hop.queue_minima);
+        row["latency_minima"] = json!(hop.latency_minima);
         row
     };
     hops.iter().map(row).collect()
@@ -178,7 +179,7 @@ pub(crate) fn flow_row(flow: &FlowKey, point: Point) -> Value {
     };
     json!({
         "src": flow.source, "dst": flow.destination, "src_port": flow.source_port, "dst_port": flow.destination_port,
-        "protocol": flow.protocol, "vni": flow.vni, "interface": interface, "reporter": reporter, "point": point,
+        "protocol": flow.protocol, "vni": flow.vni, "namespace": flow.namespace, "interface": interface, "reporter": reporter, "point": point,
     })
 }
 

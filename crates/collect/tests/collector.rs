@@ -4,6 +4,7 @@ use std::io::{Cursor, Write};
 use std::net::Ipv4Addr;
 
 use proptest::prelude::*;
+use serde_json::Value;
 use weftline_collect::capture::{Packet, Problem, Reader};
 use weftline_collect::collector::{Collector, Counts};
 use weftline_collect::ip::Link;
@@ -98,6 +99,104 @@ fn findings_of_paths_and_hops_do_not_depend_on_the_order_of_arrival() {
         (collector.path_rows(), collector.hop_rows())
     };
     assert_eq!(found(&mut packets.iter()), found(&mut packets.iter().rev()));
+}
+
+/// IPv6 with pre-allocated IOAM traces (namespace, then a node with its transit delay each, oldest first).
+fn ioam_packet(traces: &[(u16, &[(u8, u32)])], protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let mut options = Vec::new();
+    for (namespace, nodes) in traces {
+        // Aligned to four bytes: two of padding before each option.
+        options.extend([1, 0, 0x31, 2 + 8 + 8 * nodes.len() as u8, 0, 0]);
+        options.extend(namespace.to_be_bytes());
+        // Two words a node: hop limit with node, and transit delay.
+        options.extend([0x10, 0, 0x88, 0, 0, 0]);
+        for (node, delay) in nodes.iter().rev() {
+            options.extend([60, 0, 0, *node]);
+            options.extend(delay.to_be_bytes());
+        }
+    }
+    let padding = (6 + 8 - options.len() % 8) % 8;
+    match padding {
+        0 => {}
+        1 => options.push(0),
+        _ => options.extend([&[1, padding as u8 - 2][..], &vec![0; padding - 2]].concat()),
+    }
+    let extension = [&[protocol, ((options.len() + 2) / 8 - 1) as u8], &options[..]].concat();
+    let length = (extension.len() + payload.len()) as u16;
+    let addresses = [[0xfd; 16], [0xfe; 16]].concat();
+    [&[0x60, 0, 0, 0][..], &length.to_be_bytes(), &[0, 60], &addresses, &extension, payload].concat()
+}
+
+/// An IPv4 packet of UDP to port 9.
+fn plain_packet(port: u16) -> Vec<u8> {
+    let udp = [port, 9, 8, 0].map(u16::to_be_bytes).concat();
+    [&[0x45, 0, 0, 28, 0, 0, 0x40, 0, 60, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &udp].concat()
+}
+
+#[test]
+fn traces_of_two_namespaces_are_two_paths() {
+    let mut collector = collector();
+    let udp = [5000u16, 9, 8, 0].map(u16::to_be_bytes).concat();
+    for time in 0..3 {
+        let traces: [(u16, &[(u8, u32)]); 2] = [(123, &[(1, 5), (2, 5)]), (456, &[(7, 5), (8, 5)])];
+        take(&mut collector, time, &ioam_packet(&traces, 17, &udp));
+    }
+    assert_eq!(collector.changes(), []);
+    let paths = collector.path_rows();
+    let found: Vec<_> = paths.iter().map(|row| (&row["namespace"], &row["path"], &row["packets"])).collect();
+    let expected =
+        [(123.into(), [1, 2].as_slice().into(), 3.into()), (456.into(), [7, 8].as_slice().into(), 3.into())];
+    assert_eq!(found, expected.iter().map(|(a, b, c): &(Value, Value, Value)| (a, b, c)).collect::<Vec<_>>());
+}
+
+#[test]
+fn the_flow_of_a_trace_outside_of_tunnels_is_that_of_the_innermost_packet() {
+    let gre = |inner: &[u8]| [&[0, 0, 8, 0], inner].concat();
+    let over_udp = |port: u16, header: [u8; 8], inner: &[u8]| {
+        let ports = [4000, port, 8 + 8 + inner.len() as u16, 0].map(u16::to_be_bytes).concat();
+        [&ports, &header[..], inner].concat()
+    };
+    let bridged = |inner: &[u8]| [&[0; 12], &[8, 0][..], inner].concat();
+    type Wrap<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+    let tunnels: [(u8, Option<u32>, Wrap); 6] = [
+        (4, None, &|inner| inner.to_vec()),
+        (47, None, &|inner| gre(inner)),
+        (17, Some(5), &|inner| over_udp(4789, [8, 0, 0, 0, 0, 0, 5, 0], &bridged(inner))),
+        (17, Some(6), &|inner| over_udp(4790, [12, 0, 0, 1, 0, 0, 6, 0], inner)),
+        (17, Some(7), &|inner| over_udp(6081, [0, 0, 8, 0, 0, 0, 7, 0], inner)),
+        // IPv4 in GRE in VXLAN.
+        (17, Some(8), &|inner| {
+            let outer =
+                [&[0x45, 0, 0, 52, 0, 0, 0x40, 0, 60, 47, 0, 0, 9, 9, 9, 9, 8, 8, 8, 8], &gre(inner)[..]]
+                    .concat();
+            over_udp(4789, [8, 0, 0, 0, 0, 0, 8, 0], &bridged(&outer))
+        }),
+    ];
+    for (protocol, vni, wrap) in tunnels {
+        let mut collector = collector();
+        for time in 0..6u64 {
+            let (port, way) = if time % 2 == 0 { (5000, 2) } else { (5001, 3) };
+            let inner = wrap(&plain_packet(port));
+            take(&mut collector, time, &ioam_packet(&[(0, &[(1, 5), (way, 5)])], protocol, &inner));
+        }
+        assert_eq!(collector.changes(), [], "{protocol} {vni:?}");
+        let flows = collector.flows();
+        let found: Vec<_> = flows.iter().map(|((flow, _), _)| (flow.source_port, flow.vni)).collect();
+        assert_eq!(found, [(5000, vni), (5001, vni)], "{protocol}");
+    }
+}
+
+#[test]
+fn delays_that_overflow_their_field_count_as_its_end() {
+    let mut collector = collector();
+    let udp = [5000u16, 9, 8, 0].map(u16::to_be_bytes).concat();
+    for delay in [500, 500, 1 << 31, 1 << 31 | 77] {
+        take(&mut collector, 0, &ioam_packet(&[(0, &[(1, delay)])], 17, &udp));
+    }
+    let rows = collector.hop_rows();
+    let [row] = &rows[..] else { panic!("{rows:?}") };
+    assert_eq!((&row["latency_samples"], &row["latency_minima"]), (&4.into(), &2.into()));
+    assert_eq!(row["latency_max"], 1u64 << 31);
 }
 
 /// A report group of one report, about a packet in IPv4.

@@ -38,6 +38,7 @@ fn flow(number: u32) -> FlowKey {
         destination_port: 9,
         protocol: 17,
         vni: None,
+        namespace: None,
     }
 }
 

@@ -224,6 +224,7 @@ fn checkpoint() {
             destination_port: 2,
             protocol: 17,
             vni: None,
+            namespace: None,
         };
         table.observe(&flow, Point::Interface(0), 1, &[1, u64::from(number % 500), 3, 4, 5]);
     }

@@ -303,12 +303,13 @@ def _points(captures: list[dict[str, Any]]) -> str:
 
 
 def _paths(rows: list[dict[str, Any]], several: bool) -> str:
+    namespaces = len({row["namespace"] for row in rows}) > 1
     shown = sorted(rows, key=lambda row: -row["packets"])
     return _table(
         ["flow", "seen at", "path", "packets", "changes"],
         [
             [
-                _flow(row),
+                _flow(row, namespaces),
                 _place(row, several),
                 _path(row["path"]),
                 f"{row['packets']:,}",
@@ -322,8 +323,8 @@ def _paths(rows: list[dict[str, Any]], several: bool) -> str:
 
 def _hops(rows: list[dict[str, Any]]) -> str:
     def numbers(row: dict[str, Any], name: str) -> Iterable[str]:
-        # Queues that fill their field are the largest values, and may have been longer.
-        minima = row.get("queue_minima", 0) / max(row["queue_samples"], 1) if name == "queue" else 0
+        # Values that fill their field are the largest, and may have been larger.
+        minima = row.get(f"{name}_minima", 0) / max(row[f"{name}_samples"], 1)
         ranks = {"p50": 0.5, "p99": 0.99, "max": 1.0}
         for which, rank in ranks.items():
             yield ("≥" if minima and minima >= 1 - rank else "") + _text(row[f"{name}_{which}"])
@@ -368,18 +369,19 @@ def _pint(reports: list[dict[str, Any]], plan: str | None) -> str:
 
 def _events(rows: list[dict[str, Any]], several: bool) -> str:
     shown = (row for row in rows if row["kind"] != PATH_DECODED)
+    namespaces = len({row["namespace"] for row in rows if "namespace" in row}) > 1
     return _table(
         ["time ns", "event", "flow or hop", "before", "after"],
-        [[str(row["time_ns"]), row["kind"], *_change(row, several)] for row in shown],
+        [[str(row["time_ns"]), row["kind"], *_change(row, several, namespaces)] for row in shown],
         left=5,
     )
 
 
-def _change(row: dict[str, Any], several: bool) -> tuple[str, str, str]:
+def _change(row: dict[str, Any], several: bool, namespaces: bool) -> tuple[str, str, str]:
     """Return what changed, before and after."""
     if row["kind"] == "path changed":
         at = f" at {_place(row, several)}" if several else ""
-        return f"{_flow(row)}{at}", _path(row["before"]), _path(row["after"])
+        return f"{_flow(row, namespaces)}{at}", _path(row["before"]), _path(row["after"])
     if row["kind"].startswith("pint "):
         from weftline.cli.pint import flow_text
 
@@ -480,6 +482,7 @@ def _summary(summary: dict[str, Any]) -> str:
         ("shed", "findings shed because the shards were too slow"),
         ("paths_refused", "packets of paths beyond the limit"),
         ("hops_refused", "measurements of hops beyond the limit"),
+        ("negative_delays", "delays of hops with a time of departure before that of arrival"),
         ("sources_refused", "report datagrams of sources beyond the limit"),
         ("events_refused", "events beyond the limit"),
     )
@@ -496,8 +499,10 @@ def _summary(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _flow(row: dict[str, Any]) -> str:
+def _flow(row: dict[str, Any], namespaces: bool) -> str:
     inside = f" in {row['vni']}" if row["vni"] is not None else ""
+    if namespaces and row["namespace"] is not None:
+        inside += f", IOAM namespace {row['namespace']}"
     source, destination = (f"{row[f'{end}']}:{row[f'{end}_port']}" for end in ("src", "dst"))
     return f"{source} > {destination} ({row['protocol']}){inside}"
 

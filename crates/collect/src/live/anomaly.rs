@@ -113,6 +113,7 @@ impl Watch {
                 latency: state.latency.since(&before.latency),
                 queue: state.queue.since(&before.queue),
                 queue_minima: state.queue_minima - before.queue_minima,
+                latency_minima: state.latency_minima - before.latency_minima,
                 drops: state.drops - before.drops,
             };
             for (quantity, values) in [(Quantity::Latency, &recent.latency), (Quantity::Queue, &recent.queue)]
