@@ -1,7 +1,8 @@
-//! How a number of the flows is distributed: the points of its cumulative curve, thinned where many flows are alike.
+//! How a number of the flows is distributed: the points of its cumulative curve, one for each distinct value.
 //!
-//! Half of the points stand at equal steps of the share, half at equal steps of the logarithm of what is left above, so that
-//! a tail to one flow in a million keeps its shape with a few hundred points.
+//! Where there are too many, some are left out, never the first and the last. Half of those that stay stand at equal
+//! steps of the share, half at equal steps of the logarithm of what is left above, so that a tail to one flow in a
+//! million keeps its shape with a few hundred points.
 
 use std::path::Path;
 
@@ -17,8 +18,9 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("goodput_bps", "payload over completion time in bit/s"),
 ];
 
-/// At most `max_points` points (0: all; value, share of flows at or below it) of a column in [`COLUMNS`] over the finished flows that
-/// are wanted; both ascend, the last share is 1. Empty where no flow finished.
+/// At most `max_points` points (value, share of flows at or below it; 0: all, 1: the last) of a column in [`COLUMNS`]
+/// over the finished flows that are wanted, one for each distinct value; both ascend, the last share is 1. Empty where
+/// no flow finished.
 ///
 /// Errors: the folder has no table of flows, or the column is none of those.
 pub fn read(
@@ -50,23 +52,32 @@ pub fn to_json(points: &[(f64, f64)]) -> Value {
     points.iter().map(|(value, share)| json!([value, share])).collect()
 }
 
-/// Points of the cumulative curve of sorted values.
+/// The points of the cumulative curve of sorted values, at most `max_points` unless that is 0.
 fn points(sorted: &[f64], max_points: usize) -> Vec<(f64, f64)> {
     let count = sorted.len();
-    let mut ranks: Vec<usize> = if max_points == 0 || count <= max_points {
-        (1..=count).collect()
-    } else if max_points == 1 {
-        vec![count]
-    } else {
-        let half = max_points / 2;
-        let even = (0..=half).map(|i| (i * count / half).max(1));
-        // What is left above falls from all to one flow.
-        let tail = (1..half).map(|i| count - (count as f64).powf(1.0 - i as f64 / half as f64) as usize);
-        even.chain(tail).map(|rank| rank.clamp(1, count)).collect()
-    };
-    ranks.sort_unstable();
-    ranks.dedup();
-    ranks.into_iter().map(|rank| (sorted[rank - 1], rank as f64 / count as f64)).collect()
+    let steps: Vec<(f64, usize)> = sorted
+        .chunk_by(|a, b| a == b)
+        .scan(0, |seen, equal| {
+            *seen += equal.len();
+            Some((equal[0], *seen))
+        })
+        .collect();
+    let kept = if max_points == 0 || steps.len() <= max_points { steps } else { thinned(&steps, max_points) };
+    kept.into_iter().map(|(value, seen)| (value, seen as f64 / count as f64)).collect()
+}
+
+/// The steps (value, number of values at or below it) that are kept of too many.
+fn thinned(steps: &[(f64, usize)], max_points: usize) -> Vec<(f64, usize)> {
+    let count = steps.last().map_or(0, |(_, seen)| *seen);
+    let half = max_points / 2;
+    let even = (0..=half).map(|i| if half == 0 { count } else { (i * count / half).max(1) });
+    // What is left above falls from all to one flow.
+    let tail = (1..half).map(|i| count - (count as f64).powf(1.0 - i as f64 / half as f64) as usize);
+    let ranks = even.chain(tail).map(|rank| rank.clamp(1, count));
+    let mut places: Vec<usize> = ranks.map(|rank| steps.partition_point(|(_, seen)| *seen < rank)).collect();
+    places.sort_unstable();
+    places.dedup();
+    places.into_iter().map(|place| steps[place]).collect()
 }
 
 #[cfg(test)]
@@ -75,7 +86,7 @@ mod tests {
 
     #[test]
     fn few_values_are_all_there_with_the_share_at_or_below_each() {
-        assert_eq!(points(&[1.0, 2.0, 2.0, 5.0], 10), [(1.0, 0.25), (2.0, 0.5), (2.0, 0.75), (5.0, 1.0)]);
+        assert_eq!(points(&[1.0, 2.0, 2.0, 5.0], 10), [(1.0, 0.25), (2.0, 0.75), (5.0, 1.0)]);
         assert_eq!(points(&[], 10), []);
         assert_eq!(points(&[1.0, 2.0, 3.0], 0).len(), 3);
     }
@@ -87,6 +98,21 @@ mod tests {
             let found = points(&sorted, max);
             assert!(found.len() <= max && found.last() == Some(&(1000.0, 1.0)), "{max}: {found:?}");
         }
+    }
+
+    #[test]
+    fn equal_values_are_one_point_however_few_points_are_kept() {
+        let mut sorted = vec![1.0; 900];
+        sorted.extend((2..=101).map(f64::from));
+        for max in 2..50 {
+            let found = points(&sorted, max);
+            assert!(found.len() <= max, "{max}: {found:?}");
+            assert_eq!((found[0], found[found.len() - 1]), ((1.0, 0.9), (101.0, 1.0)), "{max}");
+            let below = |value: f64| sorted.iter().filter(|v| **v <= value).count() as f64 / 1000.0;
+            assert!(found.iter().all(|(value, share)| *share == below(*value)), "{max}: {found:?}");
+        }
+        // Equal values alone need no thinning.
+        assert_eq!(points(&sorted[..900], 1), [(1.0, 1.0)]);
     }
 
     #[test]

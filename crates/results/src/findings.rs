@@ -1,5 +1,5 @@
 //! What a run itself says against its results: much was sent again, or lost and not sent again, the tail is
-//! that of timeouts, flows did not end, marks never came, failures lay after its end.
+//! that of timeouts, flows did not end, marks never came, flows or failures lay after its end.
 //!
 //! Each is one sentence among the warnings of summary.json. It names its cause as far as the counters tell
 //! it, and no further.
@@ -38,6 +38,14 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
         found.push(format!(
             "{unfinished} of {} flows did not finish: every mean and percentile covers only the {} that did",
             outcome.flows, outcome.flows_done
+        ));
+    }
+    if outcome.ending == Ending::Done && outcome.flows_not_due > 0 {
+        found.push(format!(
+            "{} of {} flows start after the end of the run at {}: no result covers them",
+            outcome.flows_not_due,
+            outcome.flows + outcome.flows_not_due,
+            milliseconds(outcome.end.as_ns()),
         ));
     }
     if !outcome.waiting.is_empty() {

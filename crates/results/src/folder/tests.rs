@@ -77,7 +77,7 @@ fn outcome(ending: Ending) -> Outcome {
         ending,
         end: Time::from_ms(1),
         flows: 3,
-        flows_not_due: 0,
+        flows_not_due: 5,
         flows_done: 2,
         events: 1000,
         packet_hops: 4000,
@@ -222,14 +222,15 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
     // One of the two that finished is the slowest of a hundred, and it waited for no timeout.
     let warned: Vec<&str> =
         summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert_eq!(warned.len(), 4, "{warned:?}");
+    assert_eq!(warned.len(), 5, "{warned:?}");
     assert!(warned[0].starts_with("1 of 3 flows did not finish"), "{warned:?}");
-    assert!(warned[1].starts_with("no packet was marked although buffers dropped 2 packets"), "{warned:?}");
+    assert_eq!(warned[1], "5 of 8 flows start after the end of the run at 1.000 ms: no result covers them");
+    assert!(warned[2].starts_with("no packet was marked although buffers dropped 2 packets"), "{warned:?}");
     assert_eq!(
-        warned[2],
+        warned[3],
         "PFC paused leaf0.p1 (any of its classes) for 10 % of the run: flows there may wait although their own path is free"
     );
-    assert!(warned[3].starts_with("1 flow is faster than the ideal time"), "{warned:?}");
+    assert!(warned[4].starts_with("1 flow is faster than the ideal time"), "{warned:?}");
     assert_eq!(summary["paused_share"], 0.05);
     assert_eq!(summary["recirculated_share"], 0.0125);
     let causes = json!({ "buffer": 0, "early": 3, "filter": 0, "horizon": 0 });

@@ -29,6 +29,13 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     let (estimate, size) = Estimate::of(scenario, threads, MAX_FLOWS);
     let mut foreseen = estimate.warnings(scenario, &size, scenario.memory);
     foreseen.extend(recurring::warning_if_stalled(scenario, &estimate));
+    let not_due = not_due(scenario, &size, &estimate);
+    foreseen.extend((not_due > 0).then(|| {
+        format!(
+            "run.until: {not_due} of {} flows start after the end of the run: no result will cover them",
+            size.flows
+        )
+    }));
     let too_many = too_many(&size);
     let warnings: Vec<&String> = scenario.warnings.iter().chain(&too_many).chain(&foreseen).collect();
     let asked = asked_load(scenario, &size, &estimate.replay);
@@ -53,7 +60,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
             "flows_are_lower_bound": !size.complete,
             "bytes": (!size.is_endless).then_some(size.bytes),
             "last_start_ns": size.last_start.as_ns(),
-            "flows_not_due": not_due(scenario, &size, &estimate),
+            "flows_not_due": not_due,
             "offered_load": offered_load(&size, &scenario.network.topology),
             "offered_load_asked": asked.as_ref().map(|(asked, ..)| asked),
             "offered_load_error": asked.as_ref().map(|(_, error, _)| error),
