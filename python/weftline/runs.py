@@ -345,6 +345,9 @@ class Run:
     ) -> list[Any]:
         """Return the cumulative curve of the finished flows: ``[[value, share at or below it], ...]``.
 
+        It has one point for each distinct value, and its last share is 1. No flow that did not finish is in
+        it.
+
         Parameters
         ----------
         column : {"slowdown", "fct_ns", "goodput_bps"}
@@ -352,7 +355,8 @@ class Run:
         group : str, optional
             Only the flows of this group.
         max_points : int
-            Maximum number of points, 0: all; the tail keeps its shape. `most` is its former name.
+            Maximum number of points, 0: all; the first and the last are kept, and the tail keeps its shape.
+            `most` is its former name.
 
         Raises
         ------

@@ -147,14 +147,29 @@ def test_what_was_not_measured_names_the_key_that_asks_for_it(bare):
     assert bare.plot.network().spec["layer"]
 
 
-def test_a_cumulative_curve_ascends_to_all_flows_and_agrees_with_the_percentiles(run):
-    points = run.distribution("slowdown", max_points=10_000)
-    assert points[-1][1] == 1.0 and len(points) == run.summary["flows_done"]
-    assert points == sorted(points)
-    # Element floor(n p), counted from 0, has the share (floor(n p) + 1) / n.
-    n = len(points)
-    assert points[int(0.99 * n)][0] == pytest.approx(run.summary["slowdown"]["p99"])
-    assert len(run.distribution("fct_ns", max_points=50)) <= 50
+def shares(found):
+    """Return the cumulative curve of some values, counted one by one."""
+    return [(value, sum(v <= value for v in found) / len(found)) for value in sorted(set(found))]
+
+
+def test_a_cumulative_curve_has_the_share_at_or_below_each_distinct_value(run):
+    points = [tuple(point) for point in run.distribution("slowdown", max_points=0)]
+    assert points == shares([row["slowdown"] for row in run.flows.to_dicts() if row["slowdown"] is not None])
+    p99 = next(value for value, share in points if share > 0.99)
+    assert p99 == pytest.approx(run.summary["slowdown"]["p99"])
+    thin = [tuple(point) for point in run.distribution("slowdown", max_points=6)]
+    assert len(thin) <= 6 and set(thin) <= set(points)
+    assert (thin[0], thin[-1]) == (points[0], points[-1])
+
+
+def test_a_drawn_curve_begins_at_zero_and_its_caption_has_what_is_left_out(tmp_path):
+    cut = weftline.run(SCENARIO | {"run": {"until": "60us"}}, out=tmp_path / "r")
+    left = cut.summary["flows"] - cut.summary["flows_done"]
+    figure, (value, share) = cut.plot.cdf(), cut.distribution("slowdown")[0]
+    start, first = values(figure)[:2]
+    assert start["x"] == first["x"] == pytest.approx(value, rel=1e-4)
+    assert start["y"] == 0 and first["y"] == pytest.approx(100 * share, rel=1e-5)
+    assert left and figure.caption.startswith(f"Flows that finished. Left out: {left} of ")
 
 
 def test_a_heat_map_holds_the_longest_sample_of_each_span(run):
@@ -374,8 +389,10 @@ def test_queues_of_several_seeds_are_pooled_and_their_percentiles_averaged(seeds
 
 
 def test_flows_of_several_seeds_are_pooled(seeds):
-    flows = sum(run.summary["flows_done"] for run in seeds)
-    curve = cumulative(Line("A", seeds), "slowdown", max_points=10**6)
-    assert len(curve) == flows and curve[-1][1] == 1
-    thin = cumulative(Line("A", seeds), "slowdown", max_points=20)
-    assert len(thin) <= 20 and set(thin) <= set(curve) and thin[-1] == curve[-1]
+    found = [row["slowdown"] for run in seeds for row in run.flows.to_dicts() if row["slowdown"] is not None]
+    curve = cumulative(Line("A", seeds), "slowdown", max_points=0)
+    assert curve == shares(found)
+    for most in (1, 2, 7, 20):
+        thin = cumulative(Line("A", seeds), "slowdown", max_points=most)
+        assert len(thin) <= most and set(thin) <= set(curve) and thin[-1] == curve[-1]
+        assert most == 1 or thin[0] == curve[0]

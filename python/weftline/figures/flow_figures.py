@@ -94,7 +94,8 @@ def cumulative(title: str, lines: Sequence[Line], *, column: str = "slowdown", c
     rows = [
         {"line": label, "x": _short(value * scale), "y": float(f"{100 * share:.6g}")}
         for label, points in curves.items()
-        for value, share in points
+        # The first step begins at 0, so that it is drawn however many flows it has.
+        for value, share in [*((value, 0.0) for value, _ in points[:1]), *points]
     ]
     x = {"field": "x", "type": "quantitative", "title": axis}
     x = log_axis(x, [{"y": row["x"]} for row in rows])

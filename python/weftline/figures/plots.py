@@ -63,11 +63,13 @@ class Plots:
         return specs.slowdown(title, finished, caption=caption)
 
     def cdf(self, column: str = "slowdown") -> Figure:
-        """Return the share of flows at or below a ``slowdown``, ``fct_ns`` or ``goodput_bps``."""
+        """Return the share of finished flows at or below a ``slowdown``, ``fct_ns`` or ``goodput_bps``."""
         if column not in flow_figures.AXES:
             raise InputError(f"column: expected one of {', '.join(flow_figures.AXES)}, found {column!r}")
-        title = {"slowdown": "FCT slowdown of all flows", "fct_ns": "Flow completion time"}
-        return flow_figures.cumulative(title.get(column, "Goodput of flows"), self._finished(), column=column)
+        titles = {"slowdown": "FCT slowdown of all flows", "fct_ns": "Flow completion time"}
+        title, finished = titles.get(column, "Goodput of flows"), self._finished()
+        caption = line_notes.finished_text(finished)
+        return flow_figures.cumulative(title, finished, column=column, caption=caption)
 
     def queues(self) -> Figure:
         """Return the share of samples whose queue has at most a length; needs ``measure.queue_histogram``."""

@@ -67,6 +67,13 @@ def ideal_text(lines: Sequence[Line]) -> str:
     return f"Slowdown: completion time over the ideal one. Ideal: {ideal}.{left_out(lines)}"
 
 
+def finished_text(lines: Sequence[Line]) -> str:
+    """Return which flows a curve of all finished ones is of, and how many are left out, as a caption."""
+    chosen = any(not line.by_size.is_all for line in lines)
+    of_all = ", of all sizes and times of start" * chosen
+    return f"Flows that finished{of_all}.{left_out(lines, of_all=True)}"
+
+
 def left_out(lines: Sequence[Line], *, of_all: bool = False) -> str:
     """Return how many flows of which lines did not finish and are left out, as a sentence to append.
 

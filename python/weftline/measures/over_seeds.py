@@ -7,10 +7,13 @@ what happens over time, steps and the slowest flows: those of one run, and `draw
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from weftline.measures import evidence
 from weftline.measures.lines import Line, Mean
+from weftline.measures.metrics import Flows
 from weftline.measures.pooling import seed_of
 from weftline.measures.readings import QUEUE_BIN_BYTES
 from weftline.runs import Run
@@ -74,19 +77,30 @@ def cumulative(line: Line, column: str, *, max_points: int = 300) -> Curve:
     """Return `Run.distribution` of the finished flows of all runs together."""
     if len(line.runs) == 1:
         return line.runs[0].distribution(column, group=line.group, max_points=max_points)
-    each = (run.distribution(column, group=line.group, max_points=0) for run in line.runs)
-    values = sorted(value for points in each for value, _ in points)
-    ranks = _ranks(len(values), max_points)
-    return [(values[rank - 1], rank / len(values)) for rank in ranks]
+    counts: dict[float, int] = {}
+    for run in line.runs:
+        flows, before = run.completion_of(Flows(group=line.group))["count"], 0
+        for value, share in run.distribution(column, group=line.group, max_points=0):
+            up_to = round(share * flows)
+            counts[value] = counts.get(value, 0) + up_to - before
+            before = up_to
+    values = sorted(counts)
+    up_to_each = list(accumulate(counts[value] for value in values))
+    return [(values[at], up_to_each[at] / up_to_each[-1]) for at in _kept(up_to_each, max_points)]
 
 
-def _ranks(count: int, max_points: int) -> list[int]:
-    """Half of the points at equal steps of the share, half at equal steps of the logarithm of the rest."""
-    if count <= max_points:
-        return list(range(1, count + 1))
-    half = max_points // 2
-    even = {max(1, i * count // half) for i in range(half + 1)}
-    return sorted(even | {count - int(count ** (1 - i / half)) for i in range(1, half)} - {0})
+def _kept(up_to_each: Sequence[int], max_points: int) -> list[int]:
+    """Return the places of the values that are kept of a curve, as the native `distribution` chooses them.
+
+    Half of them at equal steps of the share, half at equal steps of the logarithm of the rest; the first and
+    the last value are among them.
+    """
+    if not max_points or len(up_to_each) <= max_points:
+        return list(range(len(up_to_each)))
+    count, half = up_to_each[-1], max_points // 2
+    ranks = {max(1, i * count // half) for i in range(half + 1)} if half else {count}
+    ranks |= {max(1, count - int(count ** (1 - i / half))) for i in range(1, half)}
+    return sorted({bisect_left(up_to_each, rank) for rank in ranks})
 
 
 def pooled_text(lines: Sequence[Line], what: str) -> str:
