@@ -29,6 +29,9 @@ use crate::packet::Digest;
 /// Events and ended records that wait to be taken out.
 const MAX_WAITING: usize = 10_000;
 
+/// Of a point in the number of a flow, below the interface.
+const POINT_BITS: u32 = 16;
+
 /// A plan, and what decodes its paths.
 #[derive(Debug, Clone)]
 pub struct Decoder {
@@ -53,8 +56,8 @@ pub enum UselessDigest {
     HopLimit,
 }
 
-/// The digest of a packet as a collector of PINT takes it. Of captures, `point` is a part of the flow, as
-/// number of the flow, from the second one on: a digest at another point is that of another path.
+/// The digest of a packet as a collector of PINT takes it. Where it was seen is a part of the flow, as number of
+/// the flow: a digest at another point or interface is that of another path.
 pub fn recorded(
     ip: &Ip,
     digest: &Digest,
@@ -68,8 +71,9 @@ pub fn recorded(
         129.. => 255,
     });
     let number = match point {
-        Point::Capture { point, .. } if point > 0 => Some(point.into()),
-        _ => None,
+        Point::Capture { point, interface } => u64::from(interface) << POINT_BITS | u64::from(point),
+        Point::Interface(interface) => u64::from(interface) << POINT_BITS,
+        Point::Node(_) => 0,
     };
     // The carrier has the low bits of the plan's id: 4 in a flow label, 8 in an option.
     let bits = if digest.carrier == crate::packet::DigestCarrier::FlowLabel { 15 } else { 255 };
@@ -78,7 +82,7 @@ pub fn recorded(
     Ok(Recorded {
         time_ns,
         flow: Flow {
-            id: number,
+            id: (number > 0).then_some(number),
             source: Address::Ip(flow.source),
             destination: Address::Ip(flow.destination),
             source_port: flow.source_port,
@@ -154,6 +158,20 @@ struct Kept {
     lost: u64,
 }
 
+/// The row of a flow, with point and interface for its number; the first of each is not written.
+fn with_place(mut row: Value, flow: &Flow) -> Value {
+    if let (Some(parts), Some(number)) = (row["flow"].as_object_mut(), flow.id) {
+        parts.remove("flow_id");
+        let of_point = number & ((1 << POINT_BITS) - 1);
+        for (name, number) in [("point", of_point), ("interface", number >> POINT_BITS)] {
+            if number > 0 {
+                parts.insert(name.to_string(), json!(number));
+            }
+        }
+    }
+    row
+}
+
 fn order(report: &FlowReport) -> RecordOrder {
     (report.flow, report.key.name(), report.epoch)
 }
@@ -166,7 +184,7 @@ impl Sink for Kept {
             self.lost += 1;
             return;
         }
-        let mut row = event.to_json(&self.plan);
+        let mut row = with_place(event.to_json(&self.plan), &event.flow);
         row["kind"] = json!(format!("pint {}", row["event"].as_str().unwrap_or_default()));
         self.events.push(((event.time_ns, event.flow), row));
     }
@@ -176,7 +194,7 @@ impl Sink for Kept {
             self.lost += 1;
             return;
         }
-        self.ended.push((order(&report), report.to_json(&self.plan)));
+        self.ended.push((order(&report), with_place(report.to_json(&self.plan), &report.flow)));
     }
 }
 
@@ -223,7 +241,9 @@ impl Decoding {
     }
 
     fn rows(&self) -> impl Iterator<Item = (RecordOrder, Value)> {
-        let kept = self.collector.reports().map(|report| (order(&report), report.to_json(&self.kept.plan)));
+        let row =
+            |report: FlowReport| (order(&report), with_place(report.to_json(&self.kept.plan), &report.flow));
+        let kept = self.collector.reports().map(row);
         self.kept.ended.iter().cloned().chain(kept)
     }
 

@@ -268,6 +268,28 @@ fn digests_that_no_plan_can_have_are_counted_by_their_reason() {
 }
 
 #[test]
+fn digests_of_a_flow_at_two_interfaces_are_of_two_paths() {
+    let decoder = digest_decoder().unwrap();
+    let plan = decoder.plan.version() as u8;
+    let mut collector = Collector::with_pint(Markers::default(), MEMORY, &decoder).unwrap();
+    for n in 0..8u8 {
+        for (interface, hop_limit) in [(0, 62), (3, 60)] {
+            let bytes = pint_option(plan, 64, hop_limit, &[0, n]);
+            let length = bytes.len() as u32;
+            let packet =
+                Packet { time_ns: n.into(), link: Some(Link::Raw), interface, length, bytes: &bytes };
+            collector.take(&packet);
+        }
+    }
+    let decoding = collector.pint().unwrap();
+    assert_eq!(decoding.take_events().len(), 0);
+    let rows = weftline_collect::pint::rows(std::slice::from_ref(decoding));
+    let interfaces: Vec<_> = rows.iter().map(|row| row["flow"]["interface"].as_u64()).collect();
+    assert_eq!(interfaces, [None, Some(3)]);
+    assert!(rows.iter().all(|row| row["flow"].get("flow_id").is_none()), "{rows:?}");
+}
+
+#[test]
 fn counts_of_an_earlier_version_are_read() {
     let counts: Counts = serde_json::from_str(r#"{"packets": 5}"#).unwrap();
     assert_eq!((counts.packets, counts.wide_digests), (5, 0));

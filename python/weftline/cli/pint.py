@@ -462,6 +462,7 @@ def flow_text(flow: dict[str, Any]) -> str:
     ends = [str(flow.get(end, "")) for end in ("src", "dst")]
     ports = [f":{flow[port]}" if port in flow else "" for port in ("src_port", "dst_port")]
     parts = [f"#{flow['flow_id']}"] if "flow_id" in flow else []
+    parts += [f"{place} {flow[place]}" for place in ("point", "interface") if place in flow]
     if any(ends):
         parts.append(f"{ends[0]}{ports[0]} > {ends[1]}{ports[1]}")
     return " ".join(parts) or "all"
