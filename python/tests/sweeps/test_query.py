@@ -161,7 +161,7 @@ def test_points_leave_out_damaged_and_deleted_runs_as_runs_do(swept, tmp_path, c
     assert main(["query", str(copy), "select run from points order by run", "--format", "json"]) == 0
     printed = capsys.readouterr()
     points = json.loads(printed.out)
-    assert "1 of 4 points are left out, because their runs are damaged or no longer" in printed.err
+    assert "1 of 4 points of the sweep are left out, because they have no finished run" in printed.err
     runs = asked(capsys, copy, "select run from runs order by run")
     assert points == runs and len(points) == 3 and {"run": lost} not in points
 
@@ -209,3 +209,102 @@ def test_runs_as_csv_name_an_axis_apart_from_a_column(tmp_path, capsys):
     assert main(["query", str(found.path), "--csv"]) == 0
     head = capsys.readouterr().out.splitlines()[0].split(",")
     assert head.count("flows") == 1 and "flows axis" in head
+
+
+@real
+def test_points_are_all_finished_runs_with_their_axes_whatever_points_csv_has(swept, tmp_path, capsys):
+    sql = "select scheme, seed, run, status, slowdown_p50 from points order by all"
+    full = asked(capsys, swept.path, sql)
+    assert len(full) == 4 and all(row["slowdown_p50"] >= 1 for row in full)
+    copy = tmp_path / "s"
+    shutil.copytree(swept.path, copy)
+    lines = (copy / "points.csv").read_text().splitlines(keepends=True)
+    # That of a sweep which had one point; then that of a sweep which was killed before it wrote any.
+    store.Store(copy).write({"points.csv": "".join(lines[:2])})
+    assert asked(capsys, copy, sql) == full
+    store.Store(copy).remove(["points.csv"])
+    assert asked(capsys, copy, sql) == full
+
+
+@real
+def test_a_store_without_the_description_of_a_sweep_has_its_axes_and_metrics_too(swept, tmp_path, capsys):
+    copy = tmp_path / "s"
+    shutil.copytree(swept.path, copy)
+    sql = "select scheme, count(slowdown_p50) n, min(seed) seed from points group by all order by all"
+    (copy / "sweep.json").unlink()
+    assert asked(capsys, copy, sql) == [
+        {"scheme": "D", "n": 2, "seed": 1},
+        {"scheme": "H", "n": 2, "seed": 1},
+    ]
+
+
+@real
+def test_a_sweep_with_another_report_removes_the_tables_of_the_one_before(swept, tmp_path):
+    from weftline.sweeps import runner, sweepfile
+
+    copy = tmp_path / "s"
+    shutil.copytree(swept.path, copy)
+    data = {"name": "fabric", "scenario": FABRIC, "seeds": 2, "report": {"metrics": ["slowdown_p50"]}}
+    for report, are_there in (({}, True), ({"warmup": "10us"}, False)):
+        asked_for = {**data, "report": data["report"] | report}
+        sweep = sweepfile.read(asked_for, file="s.toml", base_dir=tmp_path)
+        runner.write_description(runner.plan(sweep, copy))
+        assert (copy / "points.csv").exists() == (copy / "table.csv").exists() == are_there
+    assert store.Store.create(copy).remarks == []
+
+
+@real
+def test_a_folder_is_known_by_its_name_however_it_is_given(swept, capsys, monkeypatch):
+    run = swept.runs[0].out
+    sql = "select run, count(*)::int n from runs join flows using (run) group by run"
+    expected = [{"run": run.name, "n": swept.runs[0].summary["flows"]}]
+    monkeypatch.chdir(run)
+    assert asked(capsys, ".", sql) == expected
+    (run / "inner").mkdir()
+    monkeypatch.chdir(run / "inner")
+    assert asked(capsys, "..", sql) == expected
+    assert main(["query", "..", "--csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith(f"{run.name},")
+    (run / "inner").rmdir()
+
+
+@real
+@pytest.mark.parametrize("at", [0, 1])
+def test_runs_that_lack_a_column_have_null_in_it(swept, tmp_path, capsys, at):
+    copy = tmp_path / "s"
+    shutil.copytree(swept.path, copy)
+    old = sorted((copy / "points").iterdir())[at]
+    file = old / "flows.parquet"
+    sql = f"copy (select * exclude (timeouts) from '{file}') to '{tmp_path}/old.parquet'"
+    duckdb.connect().execute(sql)
+    shutil.move(tmp_path / "old.parquet", file)
+    # Such a build wrote no digests either.
+    about = json.loads((old / "summary.json").read_text())
+    about.pop("file_digests")
+    (old / "summary.json").write_text(json.dumps(about))
+    (old / "digests.json").unlink()
+    found = asked(capsys, copy, "select run, sum(timeouts)::int n from flows group by run order by run")
+    assert [row["n"] is None for row in found] == [place == at for place in range(4)]
+
+
+@real
+def test_json_has_null_for_numbers_that_it_cannot_hold_and_text_for_other_types(swept, capsys):
+    sql = (
+        "select 'nan'::double a, ['inf'::double, 1.5] b, {'x': '-inf'::double} c, 2.5 d, "
+        "'00000000-0000-0000-0000-000000000000'::uuid u, date '2020-01-02' t"
+    )
+    (row,) = asked(capsys, swept.path, sql)
+    assert row == {
+        "a": None,
+        "b": [None, 1.5],
+        "c": {"x": None},
+        "d": 2.5,
+        "u": "00000000-0000-0000-0000-000000000000",
+        "t": "2020-01-02",
+    }
+
+
+@real
+def test_an_empty_question_lists_all_columns(swept, capsys):
+    assert main(["query", str(swept.path), ""]) == 0
+    assert "flows: run, flow_id, src" in capsys.readouterr().out

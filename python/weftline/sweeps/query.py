@@ -1,8 +1,8 @@
 """`weftline query`: a result store, or the folder of a run, as tables for SQL, through DuckDB.
 
     runs      a row for each finished run: run (its key), name, seed, status, version, fingerprint, totals
-    points    what the sweep's points.csv has: each axis, seed, run, and the metrics that it reports; without
-              the points whose run is damaged or no longer there
+    points    a row for each point of the sweep whose run is finished: each axis, seed, run, status, and the
+              metrics that the sweep reports
     flows     run, and the columns of flows.parquet
     series    run, and the columns of series.parquet
 
@@ -12,11 +12,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
-import datetime
 import decimal
 import json
+import math
 import os
 import sys
 import tempfile
@@ -28,7 +27,7 @@ from weftline import integrity
 from weftline.errors import DamagedError, InputError
 from weftline.quantities import digits
 from weftline.runs import Run
-from weftline.sweeps import store_files
+from weftline.sweeps import point_rows
 from weftline.sweeps.index import INDEXED, Entry, entry_of
 from weftline.sweeps.store import Store
 from weftline.terminal import Table, wrapped
@@ -52,7 +51,7 @@ def connect(path: str | os.PathLike[str], *, sql: str | None = None) -> duckdb.D
     Parameters
     ----------
     sql : str, optional
-        What will be asked: only the tables that this text names are checked; the others are empty.
+        What will be asked: only the tables that this text names, and `runs`, are read; the others are empty.
 
     Raises
     ------
@@ -65,10 +64,11 @@ def connect(path: str | os.PathLike[str], *, sql: str | None = None) -> duckdb.D
         import duckdb
     except ImportError:
         raise InputError("SQL needs DuckDB: pip install duckdb") from None
-    path = Path(path)
+    path = _folder(path)
     asked = [name for name in _TABLES if sql is None or name in sql.lower()]
     files = [_TABLES[name] for name in asked]
-    if Store.is_at(path):
+    is_store = Store.is_at(path)
+    if is_store:
         kept = Store.open(path)
         entries = [entry for entry in kept.entries() if _is_whole(kept.points / entry.key, files)]
         folders = [kept.points / entry.key for entry in entries]
@@ -78,11 +78,20 @@ def connect(path: str | os.PathLike[str], *, sql: str | None = None) -> duckdb.D
         entries, folders = [entry_of(run.out, {})], [run.out]
     connection = duckdb.connect(":memory:")
     _make_runs(connection, entries)
-    _make_points(connection, path)
+    if is_store and (sql is None or "points" in sql.lower()):
+        _make_points(connection, point_rows.read(path, entries))
+    else:
+        connection.execute("create view points as select seed, run, status from runs")
     for name, file in _TABLES.items():
         there = [path for folder in folders if (path := folder / file).exists()] if name in asked else []
         _make_view(connection, name, there, _SERIES if name == "series" else {})
     return connection
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    """Return a folder by its name, which is that of its run, even where it is given as `.` or `..`."""
+    found = Path(path).absolute()
+    return found.resolve() if ".." in found.parts else found
 
 
 def _is_whole(folder: Path, files: Sequence[str]) -> bool:
@@ -117,71 +126,21 @@ def _make_runs(connection: duckdb.DuckDBPyConnection, entries: Sequence[Entry]) 
         )
 
 
-def _make_points(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
-    file = path / "points.csv"
-    try:
-        store_files.check(path, file.name)
-        whole = file.exists()
-    except DamagedError as error:
-        integrity.warn(
-            f"{error}. The table points has no metrics now; `weftline sweep` writes the file again"
+def _make_points(connection: duckdb.DuckDBPyConnection, found: point_rows.Rows) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "points.csv"
+        with file.open("w", encoding="utf-8", newline="") as text:
+            csv.writer(text, lineterminator="\n").writerows([list(found.columns), *found.rows])
+        shape = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in found.columns.items())
+        connection.execute(
+            f"create table points as select * from read_csv({_literal(file)}, header = true, "
+            f"auto_detect = false, quote = '\"', escape = '\"', columns = {{{shape}}})"
         )
-        whole = False
-    if whole:
-        import duckdb
-
-        try:
-            shape = ", ".join(f"{_text(name)}: '{kind}'" for name, kind in _columns_of(path).items())
-            connection.execute(
-                f"create table points as select * from read_csv({_literal(file)}, header = true, "
-                f"auto_detect = false, quote = '\"', escape = '\"', columns = {{{shape}}})"
-            )
-            _leave_out_lost_points(connection, file)
-            return
-        except (duckdb.Error, csv.Error, ValueError) as error:
-            what = (str(error).strip() or "it is empty").splitlines()[0]
-            integrity.warn(
-                f"{file}: cannot be read: {what}. The table points has no metrics now; "
-                "`weftline sweep` writes the file again"
-            )
-    connection.execute("create view points as select seed, run, status from runs")
-
-
-def _columns_of(path: Path) -> dict[str, str]:
-    """Return the columns of the points.csv of a store with their types; axes are as in `SweepResult.rows`."""
-    from weftline.sweeps.result import SweepResult, values_of
-
-    with (path / "points.csv").open(encoding="utf-8", newline="") as lines:
-        names = next(csv.reader(lines), [])
-    found = dict.fromkeys(names, "double") | {"seed": "ubigint", "run": "varchar", "status": "varchar"}
-    found |= dict.fromkeys(names[: names.index("seed")], "varchar")
-    with contextlib.suppress(InputError):  # the axes are texts where the description of the sweep is damaged
-        for axis in SweepResult.open(path).axes:
-            if axis.name in found:
-                found[axis.name] = _TYPES_OF_VALUES[type(values_of(axis.variants)[axis.variants[0]])]
-    return found
-
-
-_TYPES_OF_VALUES = {int: "hugeint", float: "double", bool: "boolean", str: "varchar"}
-
-
-def _leave_out_lost_points(connection: duckdb.DuckDBPyConnection, file: Path) -> None:
-    """Leave out the points whose run is damaged, or no longer in the store, and warn of them."""
-    rows = connection.execute("select run from points where run not in (select run from runs)").fetchall()
-    lost = sorted(str(run) for (run,) in rows)
-    if not lost:
-        return
-    (count,) = connection.execute("select count(*) from points").fetchone() or (0,)
-    connection.execute("delete from points where run not in (select run from runs)")
-    more = f" and {len(lost) - 3} more" if len(lost) > 3 else ""
-    integrity.warn(
-        f"{file}: {len(lost)} of {count} points are left out, because their runs are damaged or no longer in "
-        f"the store: {', '.join(lost[:3])}{more}; `weftline sweep` runs them again"
-    )
 
 
 def shut(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Leave a connection nothing but the files below `path`, and no way to anything else."""
+    path = _folder(path)
     plain = ["'" + str(p).replace("'", "''") + "'" for p in (path.resolve(), path.absolute())]
     # The views name their files as patterns in which brackets and stars are escaped.
     folders = ", ".join([*plain, _literal(path)])
@@ -201,7 +160,8 @@ def _make_view(
     listed = ", ".join(_literal(file) for file in files)
     connection.execute(
         f"create view {name} as select string_split(filename, '/')[-2] as run, * exclude (filename) "
-        f"from read_parquet([{listed}], filename = true)"
+        # Runs of earlier builds lack some columns, which are null for them.
+        f"from read_parquet([{listed}], filename = true, union_by_name = true)"
     )
 
 
@@ -217,14 +177,15 @@ def _text(text: str) -> str:
 def command(options: argparse.Namespace) -> int:
     """Answer one question and return the exit status."""
     form = "json" if options.json else "csv" if options.csv else options.format
-    if options.sql is None and form == "csv" and options.csv:
+    sql = (options.sql or "").strip()
+    if not sql and form == "csv" and options.csv:
         return _without_sql(Path(options.folder))
-    connection = connect(options.folder, sql=options.sql)
+    connection = connect(options.folder, sql=sql or None)
     import duckdb
 
     if not options.external:
         shut(connection, Path(options.folder))
-    if not options.sql:
+    if not sql:
         described = {
             name: [c for (c,) in connection.execute(f"select column_name from (describe {name})").fetchall()]
             for name in ("runs", "points", "flows", "series")
@@ -235,7 +196,7 @@ def command(options: argparse.Namespace) -> int:
             print("\n".join(wrapped(f"{name}: {', '.join(found)}") for name, found in described.items()))
         return 0
     try:
-        cursor = connection.execute(options.sql)
+        cursor = connection.execute(sql)
         names = [column[0] for column in cursor.description or []]
         rows = cursor.fetchall() if names else []
     except duckdb.Error as error:
@@ -253,6 +214,7 @@ _EXTERNAL = "Files outside of the folder are read and written with --external al
 
 def _without_sql(path: Path) -> int:
     """Write the runs as CSV with their axes and numbers, which needs no package; return the exit status."""
+    path = _folder(path)
     entries = Store.open(path).entries() if Store.is_at(path) else [entry_of(Run.read(path).out, {})]
     axes = list(dict.fromkeys(axis for entry in entries for axis in entry.choice))
     lines = csv.writer(sys.stdout, lineterminator="\n")
@@ -269,7 +231,7 @@ def _without_sql(path: Path) -> int:
 def _print(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> None:
     if form == "json":
         found = [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
-        print(json.dumps(found, indent=2, ensure_ascii=False))
+        print(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))
     elif form == "csv":
         lines = csv.writer(sys.stdout, lineterminator="\n")
         lines.writerow(names)
@@ -286,11 +248,16 @@ def _print(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> No
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, decimal.Decimal):
-        return float(value)
-    if isinstance(value, datetime.date | datetime.time | datetime.timedelta | bytes):
-        return str(value)
-    return value
+    """Return a value that JSON holds: null for NaN and infinity, text for what JSON has no type for."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float | decimal.Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(name): _plain(item) for name, item in value.items()}
+    return str(value)
 
 
 def _cell(value: Any) -> str:

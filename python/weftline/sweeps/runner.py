@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from weftline import _native, integrity, scenarios
 from weftline.errors import InputError, RunFailed, nearest, warn
 from weftline.runs import Run
 from weftline.scenario import Scenario
-from weftline.sweeps import executor, store, sweepfile, tables
+from weftline.sweeps import executor, store, store_files, sweepfile, tables
 from weftline.sweeps.executor import Cost, Outcome
 from weftline.sweeps.result import FILE, SweepResult
 from weftline.sweeps.store import Point, Store
@@ -210,7 +211,10 @@ def put_damaged_aside(result: SweepResult, error: Exception) -> list[str]:
 
 
 def write_description(plan: Plan) -> None:
-    """Write down what the sweep is and which runs belong to it, so that its folder says all."""
+    """Write down what the sweep is and which runs belong to it, so that its folder says all.
+
+    Tables that an earlier sweep made by another report are removed: this one makes its own when it ends.
+    """
     sweep = plan.sweep
     about = {
         "weftline": _native.version(),
@@ -224,7 +228,16 @@ def write_description(plan: Plan) -> None:
         },
         "points": [{"key": p.key, "seed": p.seed, "choice": dict(p.choice)} for p in plan.points],
     }
+    if _report_at(plan.path) != json.loads(json.dumps(about["report"])):
+        Store(plan.path).remove([store_files.POINTS, store_files.ESTIMATES])
     store.write_whole(plan.path / FILE, integrity.sealed(about))
+
+
+def _report_at(path: Path) -> object:
+    """Return the report of the sweep whose store is at `path`, None if it is not known."""
+    with contextlib.suppress(OSError, ValueError, InputError):
+        return integrity.unsealed((path / FILE).read_bytes())[0].get("report")
+    return None
 
 
 def default_folder(sweep: Sweep) -> Path:

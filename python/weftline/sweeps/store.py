@@ -32,7 +32,7 @@ import shutil
 import socket
 import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -294,14 +294,27 @@ class Store:
 
     def write(self, files: Mapping[str, str]) -> None:
         """Write files of the store itself, given by name, and their digests."""
-        while (claim := self.claim(store_files.WRITING)) is None:
-            time.sleep(0.01)
-        try:
+        with self._writing():
             for name, text in files.items():
                 write_whole(self.path / name, text)
             if (self.path / store_files.DIGESTS).exists():
                 for name in files:
                     _native.cover_file(str(self.path / name))
+
+    def remove(self, names: Collection[str]) -> None:
+        """Remove files of the store itself, and their digests."""
+        with self._writing():
+            store_files.uncover(self.path, names)
+            for name in names:
+                (self.path / name).unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the right to write files of the store itself."""
+        while (claim := self.claim(store_files.WRITING)) is None:
+            time.sleep(0.01)
+        try:
+            yield
         finally:
             claim.release()
 

@@ -10,6 +10,7 @@ All can be rebuilt from the runs, so a damaged one is moved to ``damaged/`` with
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 DIGESTS = "digests.json"
 SWEEP = "sweep.json"
+POINTS, ESTIMATES = "points.csv", "table.csv"
+"""The tables that a sweep writes when it ends."""
 KIND = "xxh3-128"
 WRITING = "tables"
 """What a process claims that writes the tables of a store and their digests."""
@@ -122,11 +125,18 @@ def _tables(store: Store, path: Path) -> list[str]:
                 _aside(store, file, what) if file.exists() else f"{file}: the file was missing; {what}"
             )
     if lost:
-        from weftline.sweeps.store import write_whole
-
-        kept = {name: digest for name, digest in listed.items() if name not in lost}
-        write_whole(path, integrity.sealed({"kind": KIND, "files": kept}))
+        uncover(store.path, lost)
     return found
+
+
+def uncover(path: Path, names: Collection[str]) -> None:
+    """Take the digests of some files out of the digests.json of the store at `path`."""
+    from weftline.sweeps.store import write_whole
+
+    with contextlib.suppress(FileNotFoundError):
+        listed = integrity.read_sealed(path / DIGESTS, "`weftline sweep` writes it again")[0]["files"]
+        kept = {name: digest for name, digest in listed.items() if name not in names}
+        write_whole(path / DIGESTS, integrity.sealed({"kind": KIND, "files": kept}))
 
 
 def _index(store: Store) -> list[str]:

@@ -19,7 +19,7 @@ from weftline.measures.pooling import (
     shortened,
 )
 from weftline.measures.run_warnings import RunWarning
-from weftline.sweeps import store
+from weftline.sweeps import store, store_files
 from weftline.sweeps.axes import OF_ESTIMATES, OF_POINTS
 from weftline.sweeps.result import Cell, SweepResult
 from weftline.sweeps.sweepfile import Choice
@@ -478,7 +478,7 @@ def write(result: SweepResult) -> None:
     of_cells = [cell for cell in result.combinations for _ in result.metrics]
     points = _csv(result, [*OF_POINTS, *result.metrics], result.rows, of_runs)
     table = _csv(result, OF_ESTIMATES, result.estimates, of_cells)
-    store.Store(result.path).write({"points.csv": points, "table.csv": table})
+    store.Store(result.path).write({store_files.POINTS: points, store_files.ESTIMATES: table})
 
 
 def _csv(
