@@ -1,6 +1,7 @@
 """`weftline why`: causes that add up, links that limit a run, results that the scenario does not give."""
 
 import json
+import shutil
 
 import pytest
 
@@ -59,6 +60,19 @@ def test_one_flow_as_text_and_the_links_of_a_run(run, capsys):
     assert main(["why", str(run)]) == 0
     text = capsys.readouterr().out
     assert "links that the 4 flows of the largest slowdown waited for" in text and "s0->host0" in text
+
+
+def test_a_run_of_the_lab_cannot_be_asked(run, tmp_path, capsys):
+    shutil.copytree(run, tmp_path / "lab")
+    summary = json.loads((tmp_path / "lab" / "summary.json").read_text())
+    (tmp_path / "lab" / "summary.json").write_text(
+        json.dumps({**summary, "engine": "lab", "fingerprint": None})
+    )
+    native.write_digests(str(tmp_path / "lab"))
+    assert main(["why", str(tmp_path / "lab")]) != 0
+    text = capsys.readouterr().err
+    assert "a run of the lab cannot be asked" in text and "scenario.toml" in text
+    assert "fingerprint" not in text
 
 
 SLOW = """

@@ -145,6 +145,11 @@ def why(
     from weftline.runs import Run
 
     run = Run.read(folder)
+    if run.summary.get("engine") == "lab":
+        raise InputError(
+            f"{folder}: a run of the lab cannot be asked: its packets were real and cannot be sent again as "
+            f"they were; simulate its scenario and ask that run: weftline run {run.out / 'scenario.toml'}"
+        )
     status = run.summary.get("status")
     if status not in ("done", "stalled"):
         raise InputError(f"{folder}: its status is {status}; expected a run that came to its end")
