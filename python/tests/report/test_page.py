@@ -6,6 +6,7 @@ import json
 import re
 from html import escape
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,7 @@ from weftline.cli.main import main
 from weftline.figures import network_view
 from weftline.figures.specs import trend
 from weftline.measures import lines
-from weftline.report import page, run_page
+from weftline.report import answer_text, headline, page, run_page
 from weftline.report.page import Lead, Section
 from weftline.terminal import Table
 
@@ -347,3 +348,74 @@ def test_flows_of_one_size_are_not_drawn_by_size_and_a_file_is_called_by_its_nam
     text = run_page.html(lines.lines_of([run]))
     assert "FCT slowdown by flow size" not in text and "Slowdown of all flows" in text
     assert "Network: wan-cities.gml, 14 hosts" in text and "on this network?" in text
+
+
+def drawn(label, scenario=None, *, metrics=None, flows=4):
+    """Return a line of one run that is not there: its scenario, and the metrics that it has."""
+    run = SimpleNamespace(scenario=scenario or {}, summary={"flows": flows, "seed": 1}, out=Path(label))
+    line = lines.Line(label, [run])
+    line.metric = lambda name: lines.Mean(value) if (value := (metrics or {}).get(name)) is not None else None
+    line.flows_counted = 0
+    return line
+
+
+def test_a_card_of_losses_is_over_all_lines_and_shows_those_that_lost_first():
+    clean = [drawn(str(n), metrics={"drops": 0, "unfinished": 0}) for n in range(6)]
+    lossy = drawn("lossy", metrics={"drops": 41, "unfinished": 3})
+    for cards in (
+        headline.key_numbers([*clean, lossy]),
+        headline.key_numbers(clean, others=[lossy]),
+    ):
+        lost = next(card for card in cards if card.title == "packets lost")
+        assert lost.is_alarm and lost.values[0][:2] == ("lossy", "41")
+        assert lost.note == "6 of 7 lines, 0 in the others"
+    zero = next(card for card in headline.key_numbers(clean) if card.title == "packets lost")
+    assert (zero.values, zero.note, zero.is_alarm) == ([("", "0", "", 0.0)], "", False)
+
+
+def test_a_card_that_leaves_lines_out_says_so():
+    many = [drawn(str(n), metrics={"queue_p99": 1000 + n}) for n in range(7)]
+    (queue,) = (card for card in headline.key_numbers(many) if card.title == "queue p99")
+    assert len(queue.values) == 6 and queue.note == "6 of 7 lines"
+    unlike = [drawn("measured", metrics={"queue_p99": 0}), drawn("not", metrics={})]
+    (queue,) = (card for card in headline.key_numbers(unlike) if card.title == "queue p99")
+    assert [label for label, *_ in queue.values] == ["measured"] and queue.note == "1 of 2 lines"
+    assert "1 of 2 lines" in page.html(
+        title="", subtitle="", about=[], sections=[], lead=Lead(question="?", answer=[], numbers=[queue])
+    )
+
+
+def test_the_question_leaves_out_what_is_not_the_same_for_all_lines():
+    def scenario(load, kind="poisson", topology="star"):
+        return {"topology": {"kind": topology}, "workload": [{"kind": kind, "load": load}]}
+
+    def asked(*scenarios):
+        found = [drawn(str(n), one) for n, one in enumerate(scenarios)]
+        return answer_text.question(found[:2], found[2:])
+
+    assert asked(scenario(0.5)) == "How does 0 serve poisson traffic at 50 % load on this star network?"
+    alike = "How do 0, 1 and 1 other serve poisson traffic on this star network?"
+    assert asked(scenario(0.5), scenario(0.5), scenario(0.8)) == alike
+    unlike = asked(scenario(0.5), scenario(0.5, "incast", "leaf-spine"))
+    assert unlike == "How do 0 and 1 serve their traffic on their networks?"
+
+
+def test_a_page_says_of_which_flows_its_goodputs_are():
+    def scenario(*flows):
+        return {"measure": {"goodput": {"by": "flow", "flows": list(flows), "every": "1ms"}}}
+
+    some, every = (
+        drawn(label, scenario(flows), metrics={"goodput_total": 1e9, "jain": 1.0}, flows=3)
+        for label, flows in (("some", "1-2"), ("every", "0-2"))
+    )
+    titles = [card.title for card in headline.key_numbers([some, every])]
+    assert any(title.endswith("(2 of 3 and 3 of 3 flows)") for title in titles)
+    assert not any("of 3" in card.title for card in headline.key_numbers([every]))
+    (text,) = headline._unlike([some, every])
+    assert "every is not measured as some is (measure.goodput.flows is ['1-2'] and all)" in text
+    captions = [run_page._goodput_caption(found) for found in ([some], [every], [some, every])]
+    assert captions == [
+        "Payload bytes delivered by 2 of 3 flows, each by itself.",
+        "Payload bytes delivered by all flows, each by itself.",
+        "Payload bytes delivered by flows together: some 2 of 3 flows; every all flows.",
+    ]

@@ -113,11 +113,24 @@ def _time(text: Any) -> Any:
 
 def _flows(listed: Any, run: Run) -> str:
     """Return which flows are measured; "all" where these are all that the run has."""
+    return "all" if _count(listed) >= (run.summary.get("flows") or math.inf) else str(listed)
+
+
+def _count(listed: Any) -> int:
+    """Return how many flows a list such as ``[1, "4-9"]`` names."""
     count = 0
     for one in listed if isinstance(listed, list) else [listed]:
         first, dash, last = str(one).partition("-")
         count += int(last) - int(first) + 1 if dash else 1
-    return "all" if count >= (run.summary.get("flows") or math.inf) else str(listed)
+    return count
+
+
+def flows_measured(run: Run) -> tuple[int, int] | None:
+    """Return of how many flows the goodput was measured, and of how many; None if it was not, by flow."""
+    asked, flows = run.scenario.get("measure", {}).get("goodput"), run.summary.get("flows")
+    if not isinstance(asked, dict) or asked.get("by") != "flow" or not flows:
+        return None
+    return min(_count(asked.get("flows", [])), flows), flows
 
 
 def _until(run: Run) -> Any:

@@ -11,6 +11,7 @@ from weftline import quantities
 from weftline.measures import evidence, judgements, labels, line_notes, losses, readings, separations, steps
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows
+from weftline.measures.pooling import shortened
 from weftline.runs import Run
 
 MAX_APART = 3
@@ -25,12 +26,22 @@ _SIZES = {
 }
 
 
-def question(lines: Sequence[Line]) -> str:
-    """Return what these runs ask, as one question."""
-    scenario = lines[0].runs[0].scenario
-    if len(lines) > 1:
-        return f"How do {listed([line.label for line in lines])} serve {_flows_in_short(scenario)}?"
-    return f"How does {lines[0].label} serve {_flows_in_short(scenario)}?"
+def question(lines: Sequence[Line], others: Sequence[Line] = ()) -> str:
+    """Return what these runs ask, as one question, without what is not the same for all.
+
+    `others` are lines that are not named one by one, but belong to the question.
+    """
+    names = [line.label for line in lines]
+    names += [f"{len(others)} other{'s' * (len(others) > 1)}"] if others else []
+    serve = "How do" if len(names) > 1 else "How does"
+    return f"{serve} {listed(names)} serve {_flows_in_short([*lines, *others])}?"
+
+
+def unsaid(lines: Sequence[Line]) -> list[str]:
+    """Return in which keys lines differ that their labels do not say, as a sentence; nothing if in none."""
+    pools = [line.pool for line in lines if line.pool is not None]
+    keys = labels.left_unsaid(pools) if len(pools) == len(lines) > 1 else []
+    return [f"These lines also differ in {shortened(keys)}."] if keys else []
 
 
 def answer(lines: Sequence[Line]) -> list[str]:
@@ -339,14 +350,25 @@ def _failures(failures: Mapping[str, Any]) -> str:
     return ", ".join(events)
 
 
-def _flows_in_short(found: Mapping[str, Any]) -> str:
+def _flows_in_short(lines: Sequence[Line]) -> str:
+    """Return traffic, load and network that all lines have; "their traffic" where they have not the same."""
+    scenarios = [line.runs[0].scenario for line in lines]
+    found = [_short_facts(scenario) for scenario in scenarios]
+    traffic, load, kind = (of[0] if len(set(of)) == 1 else None for of in zip(*found, strict=True))
+    what = "their traffic" if traffic is None else f"{traffic} traffic"
+    one = len({str(scenario.get("topology")) for scenario in scenarios}) == 1
+    network = " ".join(filter(None, ["this" if one else "" if kind else "their", kind, "network"]))
+    return f"{what}{f' at {load} load' if load else ''} on {network}{'' if one else 's'}"
+
+
+def _short_facts(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return the kinds of traffic of a scenario, the load where it has one, and the kind of its network."""
     workloads = _tables(found.get("workload"))
-    kind = str(_table(found.get("topology")).get("kind", "this"))
-    kinds = dict.fromkeys(str(workload.get("kind", "")) for workload in workloads)
-    traffic = listed(list(kinds)) or "this"
+    kind = str(_table(found.get("topology")).get("kind", ""))
+    traffic = listed(list(dict.fromkeys(str(workload.get("kind", "")) for workload in workloads))) or "this"
     load = workloads[0].get("load") if len(workloads) == 1 and workloads[0].get("kind") == "poisson" else None
-    at = f" at {quantities.share_text(load)} load" if isinstance(load, int | float) else ""
-    return f"{traffic} traffic{at} on this {'' if kind in ('file', 'this') else f'{kind} '}network"
+    at = quantities.share_text(load) if isinstance(load, int | float) else ""
+    return traffic, at, "" if kind == "file" else kind
 
 
 def listed(names: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weftline.errors import Conflict
 from weftline.figures.marks import COLOURS
-from weftline.measures import evidence, line_notes, losses, pooling, separations
+from weftline.measures import evidence, line_notes, losses, measured_alike, pooling, separations
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows, metric
 from weftline.report.page import Caution, KeyNumber
@@ -21,47 +21,73 @@ MAX_KEYS, MAX_LINES = 6, 6
 """Cards, one fewer where each has bars; and lines in a card."""
 
 
-def key_numbers(lines: Sequence[Line], first: Sequence[str] = ()) -> list[KeyNumber]:
+def key_numbers(
+    lines: Sequence[Line], first: Sequence[str] = (), *, others: Sequence[Line] = ()
+) -> list[KeyNumber]:
     """Return the key numbers of some lines, losses before all others where there are any.
 
-    `first` names metrics that come before the usual ones.
+    Parameters
+    ----------
+    first : sequence of str
+        Metrics that come before the usual ones.
+    others : sequence of Line
+        Lines that the page does not draw; their losses count all the same.
     """
-    alarms = [KeyNumber(title=title, values=_values(lines, names), is_alarm=True) for title, names in ALARMS]
-    others = [
-        KeyNumber(title=metric(name).title, values=_values(lines, (name,)))
+    alarms = [_card([*lines, *others], names, title, is_alarm=True) for title, names in ALARMS]
+    numbers = [
+        _card(lines, (name,), _title(lines, name))
         for name in dict.fromkeys([*first, *KEYS])
         if not name.startswith("slowdown") or all(line.has_flows for line in lines)
     ]
-    raised = [number for number in alarms if any(share for *_, share in number.values)]
-    calm = [KeyNumber(title=n.title, values=n.values) for n in alarms if n not in raised]
-    found = [number for number in [*raised, *others[:-1], *calm, others[-1]] if number.values]
+    raised = [number for number in alarms if number.is_alarm]
+    calm = [number for number in alarms if not number.is_alarm]
+    found = [number for number in [*raised, *numbers[:-1], *calm, numbers[-1]] if number.values]
     return found[: MAX_KEYS - (len(lines) > 1)]
 
 
-def _values(lines: Sequence[Line], names: Sequence[str]) -> list[tuple[str, str, str, float]]:
-    """Return label, text, colour and share of the largest of the sum of some metrics, by line.
+def _title(lines: Sequence[Line], name: str) -> str:
+    """Return the title of a metric, with how many flows were measured where these are not all."""
+    title = metric(name).title
+    if "goodput" not in metric(name).measured_by:
+        return title
+    counts = dict.fromkeys(filter(None, (measured_alike.flows_measured(line.runs[0]) for line in lines)))
+    texts = [f"{count:,} of {of:,}" for count, of in counts]
+    return f"{title} ({' and '.join(texts)} flows)" if any(n < of for n, of in counts) else title
 
-    "–" stands for a percentile of too few flows; nothing is returned if it is one for all lines.
+
+def _card(lines: Sequence[Line], names: Sequence[str], title: str, *, is_alarm: bool = False) -> KeyNumber:
+    """Return a card of the sum of some metrics: a bar for each line, or one number that is that of all lines.
+
+    It has up to `MAX_LINES` lines, and says how many it leaves out: the first, of an alarm those that are not
+    zero first. "–" stands for a percentile of too few flows; the card is empty if it is one for all lines.
     """
     found = []
-    few = {line.label for line in lines[:MAX_LINES] if any(_is_of_few(line, name) for name in names)}
-    if len(few) == len(lines[:MAX_LINES]):
-        return []
-    for number, line in enumerate(lines[:MAX_LINES]):
+    few = {line.label for line in lines if any(_is_of_few(line, name) for name in names)}
+    if len(few) == len(lines):
+        return KeyNumber(title=title, values=[])
+    write = metric(names[0]).text
+    for number, line in enumerate(lines):
+        colour = COLOURS[number % len(COLOURS)]
         means = [mean for name in names if (mean := line.metric(name)) is not None]
         if line.label in few:
-            found.append((line.label, "–", COLOURS[number % len(COLOURS)], 0.0))
+            found.append((line.label, "–", colour, 0.0))
         elif means:
             total = sum(mean.value for mean in means)
-            write = metric(names[0]).text
             text = means[0].text(write) if len(means) == 1 else write(total)
-            found.append((line.label, text, COLOURS[number % len(COLOURS)], total))
+            found.append((line.label, text, colour, total))
     highest = max((total for *_, total in found), default=0)
-    if found and not highest:
-        return [("", "0", "", 0.0)]
-    return [
-        (label, text, colour, total / highest if highest > 0 else 0.0) for label, text, colour, total in found
+    if len(found) == len(lines) and not highest:
+        return KeyNumber(title=title, values=[("", "0", "", 0.0)])
+    # Sorting keeps the order of lines that are not zero, and of those that are.
+    ordered = sorted(found, key=lambda one: not one[3]) if is_alarm else found
+    shown, hidden = ordered[:MAX_LINES], ordered[MAX_LINES:]
+    note = f"{len(shown)} of {len(lines)} lines" if shown and len(shown) < len(lines) else ""
+    if is_alarm and hidden and len(found) == len(lines) and not any(total for *_, total in hidden):
+        note += ", 0 in the others"
+    values = [
+        (label, text, colour, total / highest if highest > 0 else 0.0) for label, text, colour, total in shown
     ]
+    return KeyNumber(title=title, values=values, is_alarm=is_alarm and highest > 0, note=note)
 
 
 def _is_of_few(line: Line, name: str) -> bool:
@@ -93,6 +119,7 @@ def cautions(lines: Sequence[Line]) -> list[Caution]:
     if unlike:
         text = f"the flows of {', '.join(unlike)} are not those of {first.label}: compare them with care"
         found.append(Caution("Unequal", text, is_grave=True))
+    found += [Caution("Unequal", text, is_grave=True) for text in _unlike(lines)]
     if len(lines) > 1 and any(len(line.runs) == 1 for line in lines):
         single = [line.label for line in lines if len(line.runs) == 1]
         found.append(Caution("Under-sampled", f"{', '.join(single)}: one seed (there is no interval)"))
@@ -106,3 +133,19 @@ def cautions(lines: Sequence[Line]) -> list[Caution]:
         is_grave = kind == "Unfinished" or isinstance(warning, Conflict)
         found.append(Caution(kind, text, is_grave=is_grave))
     return sorted(found, key=lambda caution: not caution.is_grave)
+
+
+def _unlike(lines: Sequence[Line]) -> list[str]:
+    """Return which numbers of the first row some lines did not measure as the first one did, and in what."""
+    first, *others = lines
+    found: dict[tuple[str, str], list[str]] = {}
+    for line in others:
+        for name in KEYS:
+            if line.metric(name) and first.metric(name):
+                why = measured_alike.unlike(name, first.runs, line.runs)
+                found.setdefault((line.label, why), []).append(metric(name).title)
+    return [
+        f"{', '.join(titles)}: {label} is not measured as {first.label} is ({why}): compare them with care"
+        for (label, why), titles in found.items()
+        if why
+    ]

@@ -42,11 +42,16 @@ class Caution:
 
 @dataclass(frozen=True, kw_only=True)
 class KeyNumber:
-    """A number of the first row: for each line its label, text, colour, and share of the largest."""
+    """A number of the first row: for each line its label, text, colour, and share of the largest.
+
+    A single number without a note is that of all lines and has no label.
+    """
 
     title: str
     values: Sequence[tuple[str, str, str, float]]
     is_alarm: bool = False
+    note: str = ""
+    """Which lines it leaves out."""
 
 
 @dataclass(kw_only=True)
@@ -72,6 +77,8 @@ class Lead:
 
     question: str
     answer: Sequence[str]
+    notes: Sequence[str] = ()
+    """Sentences on the question itself, right under it."""
     numbers: Sequence[KeyNumber] = ()
     cautions: Sequence[Caution] = ()
 
@@ -179,8 +186,9 @@ def _lead(lead: Lead | None) -> str:
     more = f"<details><summary>The rest of the answer</summary>{rest}</details>" if rest else ""
     answer = "".join(first) + more
     keys = "".join(map(_key_number, lead.numbers))
+    notes = "".join(f'<p class="note">{escape(note)}</p>' for note in lead.notes)
     return (
-        f'<div class="lead"><p class="question">{escape(lead.question)}</p>{answer}</div>\n'
+        f'<div class="lead"><p class="question">{escape(lead.question)}</p>{notes}{answer}</div>\n'
         + (f'<div class="keys">{keys}</div>\n' if keys else "")
         + _callout(lead.cautions)
     )
@@ -189,7 +197,7 @@ def _lead(lead: Lead | None) -> str:
 def _key_number(number: KeyNumber) -> str:
     """Return a card: one large number, or a bar for each line."""
     alarm = " alarm" if number.is_alarm else ""
-    if len(number.values) == 1:
+    if len(number.values) == 1 and not number.note:
         shown = f"<strong>{escape(number.values[0][1])}</strong>"
     else:
         shown = "".join(
@@ -197,6 +205,7 @@ def _key_number(number: KeyNumber) -> str:
             f'background:{colour}"></i>'
             for label, text, colour, share in number.values
         )
+    shown += f"<small>{escape(number.note)}</small>" if number.note else ""
     return f'<div class="key{alarm}"><h3>{escape(number.title)}</h3>{shown}</div>'
 
 

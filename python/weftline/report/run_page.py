@@ -17,6 +17,7 @@ from weftline.measures import (
     groups,
     jobs,
     line_notes,
+    measured_alike,
     networks,
     over_seeds,
     slowdown_table,
@@ -130,6 +131,7 @@ def lead(lines: Sequence[Line], question: str = "") -> Lead:
     """Return what a page over some lines begins with."""
     return Lead(
         question=question or answer_text.question(lines),
+        notes=answer_text.unsaid(lines),
         answer=answer_text.answer(lines),
         numbers=headline.key_numbers(lines),
         cautions=headline.cautions(lines),
@@ -182,9 +184,23 @@ def _goodput(lines: Sequence[Line]) -> specs.Figure:
         metric_name="goodput_bps",
         axis="goodput (Gb/s)",
         scale=1e-9,
-        combine="each",
-        caption="Payload bytes delivered, all hosts together.",
+        combine="each" if len(lines) == 1 else "sum",
+        caption=_goodput_caption(lines),
     )
+
+
+def _goodput_caption(lines: Sequence[Line]) -> str:
+    """Return of which flows the goodput was measured, and whether these are one curve."""
+    counts = {line.label: measured_alike.flows_measured(line.runs[0]) for line in lines}
+    texts = {
+        label: "all flows" if count is None or count[0] == count[1] else f"{count[0]:,} of {count[1]:,} flows"
+        for label, count in counts.items()
+    }
+    if len(set(texts.values())) > 1:
+        each = "; ".join(f"{label} {text}" for label, text in texts.items())
+        return f"Payload bytes delivered by flows together: {each}."
+    how = "together" if len(lines) > 1 else "by group" if None in counts.values() else "each by itself"
+    return f"Payload bytes delivered by {next(iter(texts.values()))}, {how}."
 
 
 def network_sections(lines: Sequence[Line], built: Mapping[str, Any] | None) -> list[Section]:

@@ -41,6 +41,9 @@ def write(
     if not result.cells:
         raise InputError(f"{result.path}: no point of the sweep has a result yet; run it, or --retry it")
     lines = [given.result_line(result, _label(cell), cell) for cell in _drawn(result)]
+    drawn = {line.choice for line in lines}
+    left = [cell for cell in result.cells if cell.choice not in drawn]
+    others = [given.result_line(result, _label(cell), cell) for cell in left]
     text = page.html(
         title=title or result.name,
         subtitle=_subtitle(result),
@@ -48,9 +51,9 @@ def write(
             [(line.label, run) for line in lines for run in line.runs][:MAX_ABOUT], command=command
         ),
         lead=Lead(
-            question=question or result.question or answer_text.question(lines),
+            question=question or result.question or answer_text.question(lines, others),
             answer=answer(result),
-            numbers=headline.key_numbers(lines, result.metrics),
+            numbers=headline.key_numbers(lines, result.metrics, others=others),
             cautions=[Caution("Warning", f"{warning}") for warning in tables.warnings(result)],
         ),
         sections=[

@@ -255,19 +255,19 @@ pub(super) const METRICS: &[Metric] = &[
          links between the switches of a dumbbell or a parking lot.",
     )
     .higher_is_better(),
-    run("goodput_total", Unit::Rate, "goodput, all flows", "Sum of the mean goodputs of the measured flows, from the first flow's start to the end of the run.")
+    run("goodput_total", Unit::Rate, "goodput, measured flows", "Sum of the mean goodputs of the measured flows, from the first flow's start to the end of the run.")
         .shown_in("Mb/s")
-        .axis("goodput of all flows (Mb/s)")
+        .axis("goodput of the measured flows (Mb/s)")
         .higher_is_better(),
     run(
         "goodput_without_last_second",
         Unit::Rate,
-        "goodput, all flows, without the last second",
+        "goodput, measured flows, without the last second",
         "Sum of the mean goodputs as the authors of Cebinae count: without the last second, times \
          98/99.",
     )
     .shown_in("Mb/s")
-    .axis("goodput of all flows (Mb/s)")
+    .axis("goodput of the measured flows (Mb/s)")
     .higher_is_better(),
     run(
         "throughput_without_last_second",
