@@ -170,6 +170,21 @@ def test_a_star_between_runs_of_the_same_bits_has_its_cause_in_the_note():
     assert "A star between" not in tables.differences_note("x", Footnotes(), intervals=True, same=["a and b"])
 
 
+@pytest.mark.parametrize("interval", [(None, None), (-90.0, 10.0), (-50.0, -30.0)])
+def test_a_difference_of_what_was_not_measured_alike_is_marked_whatever_its_interval(interval):
+    from weftline.measures.judgements import Footnotes, Reason, Separation
+    from weftline.measures.stats import Difference, Estimate
+    from weftline.sweeps import tables
+
+    found = Difference(Estimate(-40.0, *interval, 5), paired=True, base=80.0)
+    notes = Footnotes()
+    reasons = (Reason("measures differ", "ports is a and *"), Reason("interval", "holds zero"))
+    text = tables.difference_text(found, "{:.0f}".format, Separation(0, reasons[:1]), notes)
+    assert text.endswith(" [1]") and notes.text() == "[1] not measured alike (ports is a and *)"
+    of_chance = tables.difference_text(found, "{:.0f}".format, Separation(0, reasons[1:]), notes)
+    assert of_chance.endswith("]") == (interval == (-50.0, -30.0))
+
+
 @real
 def test_a_metric_is_held_to_the_measures_that_it_reads_and_to_no_others(tmp_path):
     class Watched(Run):

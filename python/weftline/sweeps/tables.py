@@ -128,8 +128,14 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
     return text
 
 
-WHATEVER = ("steps differ", "flows", "requests")
-"""Kinds of reasons that are marked at a difference that has no interval, too."""
+WHATEVER = (
+    *("steps differ", "paths differ", "flows differ", "ideals differ", "measures differ"),
+    *("flows", "requests"),
+)
+"""Kinds of reasons that are marked at a difference whatever its interval, and if it has none.
+
+Its two numbers are not of the same thing, or one of them is of too few flows.
+"""
 
 
 def difference_text(
