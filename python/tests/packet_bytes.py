@@ -31,6 +31,13 @@ def ethernet(packet: bytes, *, vlan: bool = False) -> bytes:
     return bytes(12) + (b"\x81\x00\x00\x05" if vlan else b"") + b"\x08\x00" + packet
 
 
+def on_wire(data: bytes) -> int:
+    """Bytes that a frame had by its IPv4 header, which may state more than it has here."""
+    at = 18 if data[12:14] == b"\x81\x00" else 14
+    is_ipv4 = data[at - 2 : at] == b"\x08\x00"
+    return max(len(data), at + int.from_bytes(data[at + 2 : at + 4], "big") if is_ipv4 else 0)
+
+
 def classic(
     packets: list[tuple[int, bytes]], *, order: str = "<", nanoseconds: bool = False, link=1
 ) -> bytes:
@@ -39,7 +46,9 @@ def classic(
     written = struct.pack(order + "IHHiIII", magic, 2, 4, 0, 0, 65535, link)
     for time_ns, data in packets:
         seconds, rest = divmod(time_ns, 10**9)
-        written += struct.pack(order + "IIII", seconds, rest // tick, len(data), 1500) + data
+        written += (
+            struct.pack(order + "IIII", seconds, rest // tick, len(data), max(on_wire(data), 1500)) + data
+        )
     return written
 
 
@@ -69,7 +78,7 @@ def interfaces(packets: list[tuple[int, int, bytes]], names: list[str]) -> bytes
         option = struct.pack("<HH", 2, len(name)) + name + bytes(-len(name) % 4)
         written += block(1, struct.pack("<HHI", 1, 0, 0) + option, "<")
     for number, time_us, data in packets:
-        head = struct.pack("<IIIII", number, time_us >> 32, time_us & 0xFFFFFFFF, len(data), len(data))
+        head = struct.pack("<IIIII", number, time_us >> 32, time_us & 0xFFFFFFFF, len(data), on_wire(data))
         written += block(6, head + data, "<")
     return written
 

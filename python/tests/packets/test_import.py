@@ -22,6 +22,7 @@ from packet_bytes import (
     next_generation,
     roce,
     segment,
+    tcp,
     udp,
 )
 
@@ -47,7 +48,7 @@ def test_a_classic_capture_is_read_in_either_byte_order(order, nanoseconds, tmp_
     path = tmp_path / "a.pcap"
     path.write_bytes(classic([segment(5_000_001_000, 1, 1448)], order=order, nanoseconds=nanoseconds))
     (packet,) = captures.read(path)
-    assert (packet.number, packet.time_ns, packet.link_type, packet.length) == (1, 5_000_001_000, 1, 1500)
+    assert (packet.number, packet.time_ns, packet.link_type, packet.length) == (1, 5_000_001_000, 1, 1502)
     assert captures.is_capture(path)
 
 
@@ -187,6 +188,39 @@ def test_packets_cut_off_before_they_tell_whether_they_have_data_are_left_out_an
     path.write_bytes(classic([(0, full[0][:60])]))
     with pytest.raises(InputError, match="no flow is left: of 1 packets too few bytes were kept"):
         traces.read([path])
+
+
+def test_a_packet_is_never_longer_than_its_record_says_and_a_length_of_0_is_that_of_the_record(
+    tmp_path, capsys
+):
+    path = tmp_path / "a.pcapng"
+
+    def written(stated: int | None, *, version=4, ends=b"\0\1") -> bytes:
+        body = tcp(1, 2, 0) + bytes(5000)
+        if version == 4:
+            frame = bytearray(ethernet(ipv4("10.0.0.1", "10.0.0.2", 6, body, 0)))
+            place = 16
+        else:
+            head = (
+                struct.pack(">IHBB", 6 << 28, len(body), 6, 64) + bytes(15) + ends[:1] + bytes(15) + ends[1:]
+            )
+            frame = bytearray(bytes(12) + b"\x86\xdd" + head + body)
+            place = 18
+        if stated is not None:
+            frame[place : place + 2] = stated.to_bytes(2, "big")
+        head = struct.pack("<IIIII", 0, 0, 0, 70, len(frame))
+        file = interfaces([], ["eth0"]) + block(6, head + frame[:70] + bytes(2), "<")
+        path.write_bytes(file)
+        found = traces.read([path])
+        assert found.overlong == (stated == 60_000)
+        return found.rows[0][2]
+
+    for version in (4, 6):
+        assert [written(stated, version=version) for stated in (None, 0, 60_000)] == [5000] * 3
+        assert written(1040 if version == 4 else 1020, version=version) == 1000, "the rest is padding"
+    written(60_000)
+    assert main(["import", str(path), "--out", str(tmp_path / "flows.csv")]) == 0
+    assert "warning: 1 packets have headers that state more bytes than the capture" in capsys.readouterr().err
 
 
 def test_captures_are_read_together_by_time_and_their_order_changes_nothing(tmp_path):

@@ -196,6 +196,11 @@ def _import(options: argparse.Namespace) -> int:
             "packets left out: too few of their bytes were kept to tell whether they have data; capture more "
             "of each (measure.pcap_snaplen, or -s of tcpdump)",
         ),
+        (
+            found.overlong,
+            "packets have headers that state more bytes than the capture says were on the wire: each counts "
+            "with those on the wire",
+        ),
     ):
         if count:
             print(f"warning: {count:,} {what}", file=sys.stderr)

@@ -135,13 +135,15 @@ def of_captures(
 
     Bytes that a transport numbers (TCP) or sends in numbered packets (RoCEv2 and weftline's own) count once,
     wherever and however often they were seen. Packets of which too little was kept to tell whether they have
-    data are left out; ``counts["cut off"]`` is their number.
+    data are left out; ``counts["cut off"]`` is their number. ``counts["overlong"]`` is that of packets whose
+    headers say that they were longer than they were on the wire.
 
     Raises
     ------
     InputError
         If a capture cannot be read, or is of a kind of link that is not known.
     """
+    counts = Counter() if counts is None else counts
     streams: dict[tuple[Any, ...], Ranges] = {}
     for point, packet in points.in_order(paths, partial=partial, ended=ended):
         if not headers.known(packet.link_type):
@@ -150,11 +152,11 @@ def of_captures(
         try:
             found = headers.segment(packet)
         except CutOffError:
-            if counts is not None:
-                counts["cut off"] += 1
+            counts["cut off"] += 1
             continue
         if found is None:
             continue
+        counts["overlong"] += found.is_overlong
         payload = found.payload
         if found.numbers is not None:
             payload = _fresh(streams, found, found.numbers)

@@ -2,7 +2,8 @@
 
 Ethernet (with VLAN tags), raw IP, BSD loopback and Linux cooked captures; IPv4 and IPv6 with their extension
 headers; ports of TCP, UDP and SCTP; of UDP, the headers of `transports`. Payload is counted from what the
-headers say, so captures may be cut to them.
+headers say, so captures may be cut to them, but never beyond what the record says was on the wire. A length
+of 0 (segmentation offload, jumbograms) stands for the length of the record.
 
 Source: RFC 791, RFC 8200 §4, RFC 9293 §3.1, RFC 768; LINKTYPE_ values of tcpdump.org.
 """
@@ -37,6 +38,8 @@ class Segment(NamedTuple):
     """How the transport numbers them; None if it does not."""
     opens: bool
     """Of TCP: it is a SYN, which restarts the sequence numbers."""
+    is_overlong: bool = False
+    """Its IP header says that it was longer than it was on the wire."""
 
 
 def link_types() -> str:
@@ -61,10 +64,10 @@ def segment(packet: Captured) -> Segment | None:
     at = _network_header(data, packet.link_type)
     if at is None or at >= len(data):
         return None
-    version = data[at] >> 4
+    version, on_wire = data[at] >> 4, max(packet.length - at, 0)
     if version == 4:
-        return _ipv4(data, at)
-    return _ipv6(data, at) if version == 6 else None
+        return _ipv4(data, at, on_wire)
+    return _ipv6(data, at, on_wire) if version == 6 else None
 
 
 def _network_header(data: bytes, link_type: int) -> int | None:
@@ -89,7 +92,7 @@ def _address(packed: bytes) -> str:
     return str(ipaddress.ip_address(packed))
 
 
-def _ipv4(data: bytes, at: int) -> Segment | None:
+def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | None:
     length = 4 * (data[at] & 15)
     if length < 20:
         return None
@@ -100,19 +103,23 @@ def _ipv4(data: bytes, at: int) -> Segment | None:
         # Without ports: the first fragment stands for the packet.
         return None
     src, dst = _address(data[at + 12 : at + 16]), _address(data[at + 16 : at + 20])
-    return _transport(data, at + length, data[at + 9], src, dst, total - length)
+    found = _transport(data, at + length, data[at + 9], src, dst, min(total or on_wire, on_wire) - length)
+    return found._replace(is_overlong=True) if total > on_wire else found
 
 
-def _ipv6(data: bytes, at: int) -> Segment | None:
+def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | None:
     if len(data) < at + 40:
         raise CutOffError
-    left, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
+    stated, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
+    left = min(stated or on_wire, on_wire - 40)
+    is_overlong = stated > on_wire - 40
     src, dst = _address(data[at + 8 : at + 24]), _address(data[at + 24 : at + 40])
     at += 40
     while protocol in _IPV6_EXTENSIONS and at + 2 <= len(data):
         size = 8 * (data[at + 1] + 1)
         protocol, at, left = data[at], at + size, left - size
-    return _transport(data, at, protocol, src, dst, left)
+    found = _transport(data, at, protocol, src, dst, left)
+    return found._replace(is_overlong=True) if is_overlong else found
 
 
 def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: int) -> Segment | None:

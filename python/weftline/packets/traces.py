@@ -42,6 +42,8 @@ class Imported:
     """Five-tuples with records that overlap in time and are added up; no column names their exporters."""
     cut_off: int = 0
     """Packets left out because too little of them was kept to tell whether they have data."""
+    overlong: int = 0
+    """Packets whose headers say that they were longer than they were on the wire, which is what counts."""
     headers_alone: int = 0
     """Records, each direction alone, left out because they have no more bytes than headers."""
     without_packets: int = 0
@@ -104,6 +106,7 @@ def read(
         seen = heapq.merge(captured, of_records, key=lambda each: each.start_ns)
     found = flows.gather(seen, idle_ns=idle_ns)
     imported.cut_off = counts["cut off"]
+    imported.overlong = counts["overlong"]
     imported.headers_alone = counts[records.HEADERS_ALONE]
     imported.without_packets = counts[records.NO_PACKETS]
     imported.without_protocol = counts[records.NO_PROTOCOL]
@@ -147,6 +150,9 @@ def _why(imported: Imported) -> str:
         f"{imported.small} are smaller than --min-size" if imported.small else "",
         f"{imported.headers_alone} records are headers alone" if imported.headers_alone else "",
         f"of {imported.cut_off} packets too few bytes were kept" if imported.cut_off else "",
+        f"{imported.overlong} packets say that they were longer than on the wire"
+        if imported.overlong
+        else "",
     ]
     return (": " if any(parts) else "") + ", ".join(part for part in parts if part)
 
