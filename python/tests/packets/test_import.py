@@ -363,6 +363,69 @@ def test_files_of_records_that_continue_each_other_are_one_point(tmp_path):
         assert found.at_several == (87 if len(files) > 2 else 0)
 
 
+@pytest.mark.parametrize(
+    ("columns", "values", "factor"),
+    [
+        ("samplingInterval", "1000", 1000),
+        ("samplingPacketInterval,samplingPacketSpace", "1,999", 1000),
+        ("samplingPacketInterval,samplingPacketSpace,samplingInterval", "10,5,0", 1.5),
+        ("samplingTimeInterval,samplingTimeSpace", "1,0", 1),
+        ("samplingSize,samplingPopulation,samplingProbability", "3,12,0.25", 4),
+        ("samplingAlgorithm,samplerRandomInterval", "2,64", 64),
+        ("sampling_rate", "0", 1),
+        ("samplingInterval,samplingProbability", ",1", 1),
+        (
+            "samplingInterval",
+            "",
+            "samplingInterval: expected the sampling factor of the record, found nothing",
+        ),
+        ("samplingInterval,sampling_rate", "100,1000", "factors differ: 100 by samplingInterval, 1,000 by"),
+        ("samplingPacketSpace", "999", "expected both samplingPacketInterval and samplingPacketSpace"),
+        ("samplingProbability", "2", "samplingProbability: a sampling factor of 0.5 is less than 1"),
+        (
+            "samplingAlgorithm",
+            "1",
+            "samplingAlgorithm says that packets were sampled, and no column how many",
+        ),
+        ("samplingFlowSpacing", "9", "samplingFlowSpacing: whole flows were left out"),
+        ("samplingInterval", "1e999", "samplingInterval: expected a number, found '1e999'"),
+    ],
+)
+def test_sampled_records_are_multiplied_or_refused(columns, values, factor, tmp_path, capsys):
+    path, out = tmp_path / "a.csv", tmp_path / "flows.csv"
+    head = "src,dst,protocol,start_ns,bytes,packets,bytes_back,packets_back,"
+    path.write_text(f"{head}{columns},tos\n10.0.0.1,10.0.0.2,6,0,10400,10,1040,1,{values},0\n")
+    if isinstance(factor, str):
+        wrong(path, factor)
+        return
+    assert [row[2] for row in rows(path)] == [10_000 * factor, 1000 * factor]
+    assert main(["import", str(path), "--out", str(out), "--json"]) == 0
+    output = capsys.readouterr()
+    text = f"{factor:,}"
+    assert json.loads(output.out)["sampling_factors"] == [text][: factor > 1]
+    warning = (
+        f"1 records are of sampled packets: their bytes were multiplied by their sampling factor ({text})"
+    )
+    assert (warning in output.err) == (factor > 1)
+    assert ("1 records have a sampling factor of 0" in output.err) == (values == "0")
+    assert "a.csv: columns that are not used: tos\n" in output.err
+
+
+def test_of_several_address_families_the_one_that_is_filled_counts(tmp_path):
+    path = tmp_path / "a.csv"
+    head = "sourceIPv4Address,sourceIPv6Address,destinationIPv4Address,destinationIPv6Address,"
+    head += "exporterIPv4Address,exporterIPv6Address,protocolIdentifier,flowStartSeconds,flowEndSeconds,"
+    records = ["10.0.0.1,,10.0.0.2,,,fd00::9", "0.0.0.0,fd00::1,0.0.0.0,fd00::2,,fd00::9"]
+    records += ["10.0.0.1,::,10.0.0.2,::,0.0.0.0,fd00::9", "10.0.0.1,::,10.0.0.2,::,0.0.0.0,fd00::8"]
+    path.write_text(head + "octetDeltaCount\n" + "".join(f"{one},6,1,1,500\n" for one in records))
+    found = traces.read([path])
+    # The same was reported by another exporter.
+    assert [row[:3] for row in found.rows] == [(0, 1, 1000), (2, 3, 500)]
+    assert found.addresses["fd00::2"] == 3 and found.at_several == 1
+    path.write_text(head + "octetDeltaCount\n,,10.0.0.2,,,,6,1,1,500\n")
+    wrong(path, "record 1 (line 2): src is empty")
+
+
 def test_total_counts_of_a_flow_are_not_added_up(tmp_path):
     names = "sourceIPv4Address,destinationIPv4Address,sourceTransportPort,flowStartMilliseconds,"
     names += "flowEndMilliseconds,protocolIdentifier,octetTotalCount,packetTotalCount,"

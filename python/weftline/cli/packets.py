@@ -130,7 +130,7 @@ def _links(path: Path, ended: Callable[[str], None]) -> dict[str, dict[str, Any]
 def _import(options: argparse.Namespace) -> int:
     from weftline import quantities
     from weftline.errors import InputError, nearest
-    from weftline.packets import traces
+    from weftline.packets import sampling, traces
 
     if _is_graph(options.files[0]):
         return _import_graph(options)
@@ -162,6 +162,7 @@ def _import(options: argparse.Namespace) -> int:
     for text in found.ended:
         print(f"warning: {text}", file=sys.stderr)
     numbered = found.at_several - found.unnumbered
+    factors = [sampling.text(factor) for factor in found.sampled]
     for count, what in (
         (
             numbered,
@@ -190,6 +191,16 @@ def _import(options: argparse.Namespace) -> int:
             "records have no protocol: of each packet, only the 20 bytes of an IPv4 header are taken off "
             "(--header BYTES: another number)",
         ),
+        (
+            sum(found.sampled.values()),
+            "records are of sampled packets: their bytes were multiplied by their sampling factor "
+            f"({' to '.join(dict.fromkeys((factors or [''])[:: max(len(factors) - 1, 1)]))}), so sizes are "
+            "estimates, and flows of which no packet was sampled are missing",
+        ),
+        (
+            found.sampling_not_stated,
+            "records have a sampling factor of 0 and were taken as records of all packets",
+        ),
         (found.small, "flows left out, which are smaller than --min-size"),
         (
             found.cut_off,
@@ -204,11 +215,15 @@ def _import(options: argparse.Namespace) -> int:
     ):
         if count:
             print(f"warning: {count:,} {what}", file=sys.stderr)
+    for columns, files in _unused(found.unused).items():
+        more = f" (and {len(files) - 1:,} more files)" if len(files) > 1 else ""
+        print(f"note: {files[0]}{more}: columns that are not used: {', '.join(columns)}", file=sys.stderr)
     count = len(set(found.addresses.values()))
     if options.json:
         facts = {"flows": len(found.rows), "bytes": found.bytes, "span_ns": found.span_ns, "hosts": count}
         points = {"at_several_points": found.at_several, "of_these_without_numbers": found.unnumbered}
-        print(json.dumps({**facts, **points, "addresses": found.addresses}, indent=2))
+        sampled = {"sampled_records": sum(found.sampled.values()), "sampling_factors": factors}
+        print(json.dumps({**facts, **points, **sampled, "addresses": found.addresses}, indent=2))
     else:
         flows = "1 flow" if len(found.rows) == 1 else f"{len(found.rows):,} flows"
         print(
@@ -216,6 +231,14 @@ def _import(options: argparse.Namespace) -> int:
             f"{quantities.time_text(found.span_ns)}: {options.out}"
         )
     return 0
+
+
+def _unused(by_file: dict[str, list[str]]) -> dict[tuple[str, ...], list[str]]:
+    """Return the files by the columns of theirs that were not read."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for file, columns in by_file.items():
+        found.setdefault(tuple(columns), []).append(file)
+    return found
 
 
 def _is_graph(file: str) -> bool:

@@ -15,12 +15,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError, nearest
 from weftline.packets.flows import Seen
 from weftline.packets.headers import TCP, UDP
+from weftline.packets.sampling import Sampling
 
 _S, _MS, _US = 10**9, 10**6, 10**3
 _COLUMNS: dict[str, dict[str, int]] = {
@@ -54,6 +56,8 @@ _COUNTS = ("bytes", "packets", "bytes_back", "packets_back")
 _OBSERVER = ("exporter", "domain", "point", "direction")
 """The columns that tell where a flow was observed."""
 _REQUIRED = ("src", "dst", "start", "bytes")
+_UNSPECIFIED = ("0.0.0.0", "::")
+"""What exporters write in the columns of the address family that a flow does not have."""
 _PROTOCOLS = {"TCP": TCP, "UDP": UDP, "ICMP": 1, "ICMP6": 58, "SCTP": 132, "GRE": 47, "ESP": 50}
 _HEADERS = {TCP: 40, UDP: 28}
 """Bytes of IPv4 and transport headers in a packet."""
@@ -62,13 +66,29 @@ _IPV4_HEADER = 20
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the columns of a table are, and their units in nanoseconds."""
+    """Where the columns of a table are."""
 
-    places: dict[str, int]
-    units: dict[str, int]
+    places: dict[str, list[tuple[int, int]]]
+    """Columns that may say a thing, the preferred one first, each with its unit in nanoseconds."""
     width: int
     are_totals: bool
     """Its counts are of a flow since it began, not since the record before."""
+    sampling: Sampling
+    unused: list[str]
+    """Names of the columns that are not read."""
+
+    def text(self, row: list[str], column: str) -> tuple[str, int]:
+        """Return what a record says and its unit: that of the first column that is filled; an empty text.
+
+        Of addresses, the unspecified one (0.0.0.0, ::) fills a column only if no other one is filled.
+        """
+        found = ("", 1)
+        for place, unit in self.places.get(column, ()):
+            text = row[place].strip()
+            if text and text not in _UNSPECIFIED:
+                return text, unit
+            found = found if found[0] else (text, unit)
+        return found
 
 
 @dataclass(slots=True)
@@ -82,6 +102,10 @@ class Table:
     """Its counts are of a flow since it began, so that those of one flow are not added up."""
     names_exporter: bool = False
     """A column names the exporter."""
+    unused: list[str] = field(default_factory=list)
+    """Names of the columns that are not read."""
+    factors: Counter[Fraction] = field(default_factory=Counter)
+    """How many of its records were multiplied by which sampling factor, if not by 1."""
 
 
 HEADERS_ALONE, NO_PACKETS, NO_PROTOCOL = "headers alone", "no packets", "no protocol"
@@ -90,6 +114,8 @@ HEADERS_ALONE, NO_PACKETS, NO_PROTOCOL = "headers alone", "no packets", "no prot
 
 def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[str] | None = None) -> Table:
     """Return the records of a table, reverse directions as records of their own.
+
+    Of sampled records, bytes are multiplied by the sampling factor (`sampling`).
 
     Parameters
     ----------
@@ -114,7 +140,7 @@ def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[s
             if header is None:
                 raise InputError(f"{path}: is empty: expected a header such as src,dst,start_ns,bytes")
             layout = _layout(str(path), header)
-            table = Table(str(path), {}, layout.are_totals, "exporter" in layout.places)
+            table = Table(str(path), {}, layout.are_totals, "exporter" in layout.places, layout.unused)
             counts = Counter() if counts is None else counts
             for number, row in enumerate(rows, 1):
                 if not any(cell.strip() for cell in row):
@@ -124,6 +150,10 @@ def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[s
                     break
                 where = f"{path}: record {number} (line {rows.line_num})"
                 seen = list(_record(where, row, layout, header_bytes, counts))
+                factor = layout.sampling.factor(where, row, counts)
+                if factor != 1:
+                    table.factors[factor] += 1
+                    seen = [one._replace(payload=int(one.payload * factor)) for one in seen]
                 table.by_observer.setdefault(_observer(row, layout), []).extend(seen)
             return table
     except csv.Error as error:
@@ -133,16 +163,15 @@ def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[s
 
 
 def _layout(file: str, header: list[str]) -> Layout:
-    places: dict[str, int] = {}
-    units: dict[str, int] = {}
+    places: dict[str, list[tuple[int, int]]] = {}
     names = [cell.strip().lstrip("\ufeff") for cell in header]
     are_totals = all(_is_total(name) for name in _COLUMNS["bytes"] if name in names)
     for column, known in _COLUMNS.items():
         for name in known:
             # The packets that belong to total bytes are total packets.
             is_other = column in _COUNTS and _is_total(name) != are_totals
-            if name in names and column not in places and not is_other:
-                places[column], units[column] = names.index(name), known[name]
+            if name in names and not is_other:
+                places.setdefault(column, []).append((names.index(name), known[name]))
     for column in _REQUIRED:
         if column not in places:
             expected = list(_COLUMNS[column])
@@ -150,7 +179,10 @@ def _layout(file: str, header: list[str]) -> Layout:
             raise InputError(
                 f"{file}: line 1: no column says {column}: {near}expected one of {', '.join(expected)}"
             )
-    return Layout(places, units, len(header), are_totals)
+    sampling = Sampling(names)
+    used = {place for columns in places.values() for place, _ in columns} | {*sampling.places}
+    unused = [name for place, name in enumerate(names) if name and place not in used]
+    return Layout(places, len(header), are_totals, sampling, unused)
 
 
 def _is_total(name: str) -> bool:
@@ -158,8 +190,7 @@ def _is_total(name: str) -> bool:
 
 
 def _observer(row: list[str], layout: Layout) -> tuple[str, ...]:
-    places = layout.places
-    return tuple(row[places[column]].strip() if column in places else "" for column in _OBSERVER)
+    return tuple(layout.text(row, column)[0] for column in _OBSERVER)
 
 
 def _record(
@@ -170,13 +201,13 @@ def _record(
         raise InputError(f"{where}: expected {layout.width} fields as in the header, found {len(row)}{hint}")
 
     def value(column: str, read: Callable[..., Any], default: object = None) -> Any:
-        if column not in layout.places or not row[layout.places[column]].strip():
+        text, unit = layout.text(row, column)
+        if not text:
             if column in _REQUIRED:
                 raise InputError(f"{where}: {column} is empty")
             return default
-        text = row[layout.places[column]].strip()
         try:
-            return read(text, layout.units[column])
+            return read(text, unit)
         except (ValueError, InvalidOperation, OverflowError):
             raise InputError(f"{where}: {column}: expected {_EXPECTED[read]}, found {text!r}") from None
 

@@ -8,11 +8,12 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError
-from weftline.packets import captures, flows, hosts, observers, records
+from weftline.packets import captures, flows, hosts, observers, records, sampling
 
 FORMATS = ("auto", "pcap", "csv")
 
@@ -50,6 +51,12 @@ class Imported:
     """Records without a number of packets: their sizes include headers."""
     without_protocol: int = 0
     """Records without a protocol: the bytes of an IPv4 header were taken off for each packet."""
+    sampled: dict[Fraction, int] = field(default_factory=dict)
+    """How many records of sampled packets were multiplied by which factor, the smallest one first."""
+    sampling_not_stated: int = 0
+    """Records of which the columns for sampling are 0; they were taken as records of all packets."""
+    unused: dict[str, list[str]] = field(default_factory=dict)
+    """By file of records: names of columns that were not read."""
     ended: list[str] = field(default_factory=list)
     """What ended captures early, a sentence for each."""
 
@@ -96,6 +103,9 @@ def read(
     tables = [
         records.read(file, header_bytes=header_bytes, counts=counts) for file in files if not is_capture[file]
     ]
+    factors = sum((table.factors for table in tables), Counter[Fraction]())
+    imported.sampled = dict(sorted(factors.items()))
+    imported.unused = {table.file: table.unused for table in tables if table.unused}
     of_records, count, imported.overlapping = observers.in_order(tables)
     seen: Iterable[flows.Seen] = of_records
     if packets := [file for file in files if is_capture[file]]:
@@ -110,6 +120,7 @@ def read(
     imported.headers_alone = counts[records.HEADERS_ALONE]
     imported.without_packets = counts[records.NO_PACKETS]
     imported.without_protocol = counts[records.NO_PROTOCOL]
+    imported.sampling_not_stated = counts[sampling.NOT_STATED]
     several = [flow for flow in found if flow.points > 1]
     imported.at_several = len(several)
     imported.unnumbered = sum(not flow.is_numbered for flow in several)
