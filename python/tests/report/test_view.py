@@ -103,6 +103,13 @@ def test_the_list_has_every_run_that_can_be_read(server):
     assert rows[1]["status"] == "done" and rows[1]["slowdown_p99"] >= 1
 
 
+def test_the_list_of_a_store_has_the_slowdowns_of_its_runs(folder, tmp_path):
+    shutil.copytree(folder / "hpcc", tmp_path / "points" / "KEY")
+    (row,) = view.Catalogue(tmp_path).rows()
+    of_folder = next(row for row in view.Catalogue(folder).rows() if row["run"] == "hpcc")
+    assert row["slowdown_p99"] == of_folder["slowdown_p99"] >= row["slowdown_p50"] >= 1
+
+
 @pytest.mark.parametrize("name", ["..", "../runs", "/etc", "hpcc/../dctcp", "", "broken/..", "%2e%2e"])
 def test_no_name_leads_out_of_the_folder(server, name):
     answer, text = ask(server, f"/api/scenario?run={quote(name, safe='')}")
@@ -110,10 +117,10 @@ def test_no_name_leads_out_of_the_folder(server, name):
 
 
 def test_a_page_compares_the_runs_that_were_chosen(server):
-    answer, text = ask(server, "/page?runs=hpcc,dctcp")
+    answer, text = ask(server, "/page?runs=hpcc&runs=dctcp")
     assert answer.status == 200 and "Side by side" in text
     assert ask(server, "/page?runs=")[0].status == 400
-    assert ask(server, "/page?runs=" + ",".join(["hpcc"] * 30))[0].status == 400
+    assert ask(server, "/page?" + "&".join(["runs=hpcc"] * 30))[0].status == 400
 
 
 def raw(server, text):
@@ -137,7 +144,7 @@ def test_a_scenario_that_is_a_link_out_of_the_folder_is_not_read(tmp_path):
     scenario.symlink_to(tmp_path / "secret.toml")
     shown = view.View(tmp_path / "runs")
     with pytest.raises(InputError, match="leads out of the folder"):
-        view._scenario(shown, {"run": "linked"})
+        view._scenario(shown, {"run": "linked"}, [])
     shown._server.server_close()
 
 
@@ -174,7 +181,7 @@ def test_a_link_is_not_followed_out_of_the_folder(folder, tmp_path):
     secret = tmp_path / "secret"
     shutil.copytree(folder / "hpcc", secret)
     for name, asked in (
-        ("scenario.toml", lambda found: view._scenario(found, {"run": "hpcc"})),
+        ("scenario.toml", lambda found: view._scenario(found, {"run": "hpcc"}, [])),
         ("flows.parquet", lambda found: found.page(["hpcc"])),
         ("summary.json", lambda found: found.page(["hpcc"])),
     ):
@@ -189,7 +196,24 @@ def test_a_link_is_not_followed_out_of_the_folder(folder, tmp_path):
         found._server.server_close()
     # The folder itself may be reached through a link.
     (tmp_path / "link").symlink_to(folder)
-    assert "viewed" in view._scenario(view_of(tmp_path / "link"), {"run": "hpcc"})[1]
+    assert "viewed" in view._scenario(view_of(tmp_path / "link"), {"run": "hpcc"}, [])[1]
+
+
+def test_names_may_have_any_character_and_one_bad_folder_takes_no_small_figures_away(folder, tmp_path):
+    shown = tmp_path / "shown"
+    for name in ("hpcc", "a,b", "out"):
+        shutil.copytree(folder / "hpcc", shown / name)
+    (shown / "out" / "flows.parquet").unlink()
+    (shown / "out" / "flows.parquet").symlink_to(folder / "hpcc" / "flows.parquet")
+    found = view_of(shown)
+    assert found.page(["a,b"]) and "a,b" in view._page(found, {}, ["a,b", "hpcc"])[1]
+    small = json.loads(view._sparks(found, {}, ["hpcc", "a,b", "out", "none"])[1])
+    assert {name: bool(of) for name, of in small.items()} == {
+        "hpcc": True,
+        "a,b": True,
+        "out": False,
+        "none": False,
+    }
 
 
 def view_of(path):
@@ -354,6 +378,11 @@ def test_runs_are_listed_filtered_and_chosen_in_a_browser(browser, server):
     ):
         browser.evaluate(write.format(json.dumps(text)))
         assert browser.evaluate(count) == f"{left} of 2 runs", text
+    browser.evaluate(write.format(json.dumps("slowdown<5")))
+    rest = browser.evaluate("document.getElementById('rest').textContent")
+    assert "No column is called slowdown, so it is searched as text. Columns: run, name, seed" in rest
+    browser.evaluate(write.format('""'))
+    assert browser.evaluate("document.getElementById('rest').textContent") == ""
     browser.evaluate("document.querySelector('#runs tbody input').click()")
     assert browser.evaluate("document.getElementById('compare').disabled") is False
     assert [c for c in browser.complaints() if str(server.port) not in c] == []
@@ -363,13 +392,13 @@ def test_a_compared_page_opens_under_its_own_policy(browser, server):
     browser.call("Page.navigate", url=server.url)
     browser.until("document.getElementById('count')?.textContent === '2 of 2 runs'")
     browser.events.clear()
-    browser.call("Page.navigate", url=f"http://127.0.0.1:{server.port}/page?runs=hpcc,dctcp")
+    browser.call("Page.navigate", url=f"http://127.0.0.1:{server.port}/page?runs=hpcc&runs=dctcp")
     browser.until("Number(document.documentElement.dataset.drawn) > 0")
     assert [c for c in browser.complaints() if f"127.0.0.1:{server.port}" not in c] == []
 
 
 def test_the_list_draws_the_distribution_of_completion_times_of_every_run(browser, server):
-    answer, text = ask(server, "/api/sparks?runs=hpcc,dctcp")
+    answer, text = ask(server, "/api/sparks?runs=hpcc&runs=dctcp")
     found = json.loads(text)
     assert answer.status == 200 and set(found) == {"hpcc", "dctcp"}
     shares = [share for _, share in found["hpcc"]["fct"]]
@@ -386,3 +415,20 @@ def test_the_list_draws_the_distribution_of_completion_times_of_every_run(browse
     )
     assert all(width > 60 for width in browser.evaluate(widths))
     assert [c for c in browser.complaints() if str(server.port) not in c] == []
+
+
+def test_an_answer_in_sql_has_all_digits_before_the_point(browser, folder, tmp_path):
+    pytest.importorskip("duckdb", reason="duckdb is not installed")
+    found = view.View(folder / "hpcc")
+    threading.Thread(target=found.serve, daemon=True).start()
+    browser.call("Page.navigate", url=found.url)
+    browser.until("document.getElementById('count')?.textContent === '1 of 1 runs'")
+    sql = "select 1234567.89::double, -1234.4::double, 0.123456::double, 999.96::double, 12345678"
+    browser.evaluate(f"document.getElementById('sql').value = {json.dumps(sql)}")
+    browser.evaluate("document.getElementById('ask').requestSubmit()")
+    cells = "[...document.querySelectorAll('#answer tbody td')]"
+    browser.until(f"{cells}.length === 5")
+    shown = browser.evaluate(f"{cells}.map((cell) => cell.textContent)")
+    assert shown == ["1234568", "-1234", "0.1235", "1000", "12345678"]
+    assert browser.evaluate(f"{cells}[0].title") == "1234567.89"
+    found.close()

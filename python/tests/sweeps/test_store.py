@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import commands
 import pytest
@@ -54,6 +55,23 @@ def test_the_index_knows_what_was_run_and_with_which_choice(engine, kept, scenar
     found = {entry.key: entry for entry in kept.entries()}
     assert found[points[0].key].choice == {"load": "0.3"} and found[points[0].key].version == "0.1.0"
     assert found[points[3].key].seed == 2 and found[points[3].key].numbers["flows"] == 2000
+
+
+def test_an_index_of_an_earlier_version_gets_its_slowdowns_without_hashing_runs(
+    engine, kept, scenario, monkeypatch
+):
+    run(points_of(kept, scenario), kept)
+    # Files that were written just now have no stamp yet.
+    monkeypatch.setattr(store._native, "stamps", lambda folder, keys: ["unchanged"] * len(keys))
+    entries = kept.entries()
+    assert all(entry.has_slowdowns for entry in entries)
+    kept.index.path.unlink()
+    for entry in entries:
+        numbers = {name: value for name, value in entry.numbers.items() if "slowdown" not in name}
+        kept.index.note(replace(entry, numbers=numbers))
+    monkeypatch.setattr(store, "examined", None)
+    assert kept.entries() == entries
+    assert list(kept.index.read()[0].values()) == entries
 
 
 @pytest.mark.parametrize("harm", ["", '{"key": "x"}\n', '{"key": "abc", "na'])

@@ -20,8 +20,10 @@
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
     return made;
   };
+  // Four digits of a fraction, and never fewer than all before the point.
   const said = (value) => value === null || value === undefined ? "–"
-    : typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(4)).toString() : String(value);
+    : typeof value !== "number" || Number.isInteger(value) ? String(value)
+    : String(Math.abs(value) < 1000 ? Number(value.toPrecision(4)) : Math.round(value));
   const human = (name, value) => {
     if (typeof value !== "number") return said(value);
     if (!name.endsWith("_ns")) return Number.isInteger(value) && value >= 1e4 && name !== "seed" ? value.toLocaleString("en") : said(value);
@@ -29,10 +31,13 @@
     return `${Number((value / size).toPrecision(4))} ${unit}`;
   };
 
+  const named = (runs) => runs.map((run) => "runs=" + encodeURIComponent(run)).join("&");
+
   const plain = /^-?\d+(\.\d+)?$/;
   // Words that must all be found: plain ones anywhere in a row, others compare a column with a value.
+  const compared = (word) => word.match(/^([A-Za-z_][\w.]*)(<=|>=|!=|=|<|>)(.*)$/);
   const test = (word) => {
-    const found = word.match(/^([A-Za-z_][\w.]*)(<=|>=|!=|=|<|>)(.*)$/);
+    const found = compared(word);
     if (!found || !columns.includes(found[1])) {
       const lower = word.toLowerCase();
       return (row) => columns.some((column) => said(row[column]).toLowerCase().includes(lower));
@@ -75,7 +80,7 @@
     const missing = names.filter((name) => !sparks.has(name)).slice(0, 50);
     if (!missing.length) return;
     missing.forEach((name) => sparks.set(name, {}));
-    const found = await fetched("/api/sparks?runs=" + missing.map(encodeURIComponent).join(",")).catch(() => ({}));
+    const found = await fetched("/api/sparks?" + named(missing)).catch(() => ({}));
     for (const [name, of] of Object.entries(found)) sparks.set(name, of);
     for (const kind of Object.keys(SPARKS)) {
       const points = [...sparks.values()].flatMap((of) => of[kind] || []);
@@ -87,7 +92,8 @@
   };
 
   const list = () => {
-    const tests = at("filter").value.split(/\s+/).filter(Boolean).map(test);
+    const words = at("filter").value.split(/\s+/).filter(Boolean), tests = words.map(test);
+    const unknown = words.map(compared).filter((word) => word && !columns.includes(word[1])).map((word) => word[1]);
     const found = rows.filter((row) => tests.every((passes) => passes(row)));
     const { column, down } = order;
     found.sort((a, b) => {
@@ -117,7 +123,7 @@
       for (const name of names) {
         const cell = make(made, "td");
         if (typeof row[name] !== "number") cell.className = "text";
-        if (name === "run") make(cell, "a", row.run, { href: "/page?runs=" + encodeURIComponent(row.run), target: "_blank" });
+        if (name === "run") make(cell, "a", row.run, { href: "/page?" + named([row.run]), target: "_blank" });
         else cell.textContent = human(name, row[name]);
         if (name === "slowdown_p99" && row[name]) cell.style.backgroundSize = `${100 * row[name] / highest}% 3px`;
         if (name === "slowdown_p99") cell.classList.add("bar");
@@ -128,7 +134,10 @@
     fetchSparks(found.slice(0, SHOWN).map((row) => row.run));
     dispatchEvent(new Event("weftline-tables"));
     at("count").textContent = `${found.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} runs`;
-    at("rest").textContent = found.length > SHOWN ? `The first ${SHOWN} are shown: filter for the others.` : "";
+    at("rest").textContent = [
+      unknown.length ? `No column is called ${unknown.join(" or ")}, so it is searched as text. Columns: ${columns.join(", ")}.` : "",
+      found.length > SHOWN ? `The first ${SHOWN} are shown: filter for the others.` : "",
+    ].filter(Boolean).join(" ");
   };
   const ready = () => {
     at("compare").disabled = chosen.size === 0;
@@ -143,7 +152,7 @@
     for (const name of found.columns) make(line, "th", name, { scope: "col" });
     for (const row of found.rows) {
       const made = make(body, "tr");
-      for (const value of row) make(made, "td", said(value), typeof value === "number" ? {} : { class: "text" });
+      for (const value of row) make(made, "td", said(value), typeof value === "number" ? { title: value } : { class: "text" });
     }
     dispatchEvent(new Event("weftline-tables"));
     at("said").className = "note";
@@ -160,7 +169,7 @@
   at("details").addEventListener("change", list);
   at("choose").addEventListener("submit", (event) => {
     event.preventDefault();
-    if (chosen.size) open("/page?runs=" + [...chosen].map(encodeURIComponent).join(","), "_blank", "noopener");
+    if (chosen.size) open("/page?" + named([...chosen]), "_blank", "noopener");
   });
   at("ask").addEventListener("submit", async (event) => {
     event.preventDefault();

@@ -51,6 +51,10 @@ _POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 
 _POLICY += "img-src data:; base-uri 'none'; form-action 'none'"
 
 
+_Answer = Callable[["View", dict[str, str], list[str]], tuple[str, str]]
+"""Of a request's parameters and the runs that it names: type and text of the answer."""
+
+
 class Catalogue:
     """The runs that a folder holds, by name; read again at every request, as a sweep may be under way."""
 
@@ -292,7 +296,8 @@ def _handler(view: View) -> type[BaseHTTPRequestHandler]:
                 asked = urlsplit(self.path)
             except ValueError:
                 return self._say(HTTPStatus.BAD_REQUEST, "the address cannot be read")
-            given = {key: values[-1] for key, values in parse_qs(asked.query).items()}
+            every = parse_qs(asked.query)
+            given = {key: values[-1] for key, values in every.items()}
             if self.headers.get("Host") not in (f"127.0.0.1:{view.port}", f"localhost:{view.port}"):
                 # Another name that leads here is another site's, made to look like ours.
                 return self._say(HTTPStatus.FORBIDDEN, "wrong host")
@@ -304,7 +309,8 @@ def _handler(view: View) -> type[BaseHTTPRequestHandler]:
             if answer is None:
                 return self._say(HTTPStatus.NOT_FOUND, "no such page")
             try:
-                kind, text = answer(view, given)
+                # A name may have any character in it: each has a parameter of its own.
+                kind, text = answer(view, given, every.get("runs", []))
             except (InputError, RunFailed) as error:
                 return self._say(HTTPStatus.BAD_REQUEST, str(error))
             self._send(
@@ -347,40 +353,46 @@ def _same(given: str, token: str) -> bool:
     return hmac.compare_digest(given.encode("utf-8", "replace"), token.encode())
 
 
-def _runs(view: View, given: dict[str, str]) -> tuple[str, str]:
+def _runs(view: View, given: dict[str, str], names: list[str]) -> tuple[str, str]:
     return "application/json", json.dumps(view.catalogue.rows())
 
 
-def _sparks(view: View, given: dict[str, str]) -> tuple[str, str]:
-    names = [name for name in given.get("runs", "").split(",") if name][:MAX_SPARKS]
-    found = {name: sparks.of(view.catalogue.folder(name)) for name in names}
-    return "application/json", json.dumps(found)
+def _sparks(view: View, given: dict[str, str], names: list[str]) -> tuple[str, str]:
+    return "application/json", json.dumps({name: _spark(view, name) for name in names[:MAX_SPARKS]})
 
 
-def _scenario(view: View, given: dict[str, str]) -> tuple[str, str]:
+def _spark(view: View, name: str) -> dict[str, list[list[float]]]:
+    """The small figures of a run; none of one that may not be read, which says so when it is opened."""
+    try:
+        return sparks.of(view.catalogue.folder(name))
+    except InputError:
+        return {}
+
+
+def _scenario(view: View, given: dict[str, str], names: list[str]) -> tuple[str, str]:
     return "text/plain", view.scenario(given.get("run", ""))
 
 
-def _query(view: View, given: dict[str, str]) -> tuple[str, str]:
+def _query(view: View, given: dict[str, str], names: list[str]) -> tuple[str, str]:
     return "application/json", json.dumps(view.questions.ask(given.get("sql", "")))
 
 
-def _page(view: View, given: dict[str, str]) -> tuple[str, str]:
-    return "text/html", view.page([name for name in given.get("runs", "").split(",") if name])
+def _page(view: View, given: dict[str, str], names: list[str]) -> tuple[str, str]:
+    return "text/html", view.page(names)
 
 
-def _why(view: View, given: dict[str, str]) -> tuple[str, str]:
+def _why(view: View, given: dict[str, str], names: list[str]) -> tuple[str, str]:
     keys = ("step", "job", "workload")
     return "text/html", view.why(
         given.get("run", ""), given.get("flow", ""), **{key: given.get(key, "") for key in keys}
     )
 
 
-def _asset(name: str, kind: str) -> Callable[[View, dict[str, str]], tuple[str, str]]:
-    return lambda view, given: (kind, (ASSETS / name).read_text("utf-8"))
+def _asset(name: str, kind: str) -> _Answer:
+    return lambda view, given, names: (kind, (ASSETS / name).read_text("utf-8"))
 
 
-_ANSWERS: dict[str, Callable[[View, dict[str, str]], tuple[str, str]]] = {
+_ANSWERS: dict[str, _Answer] = {
     "/": _asset("view.html", "text/html"),
     "/view.js": _asset("view.js", "text/javascript"),
     "/page.css": _asset("page.css", "text/css"),

@@ -21,6 +21,9 @@ INDEXED = (
     "flows", "flows_done", "end_ns", "packet_hops", "cpu_seconds", "wall_seconds", "drops", "pauses",
     "ecn_marks", "bytes_on_wire", "fingerprint",
 )  # fmt: skip
+"""Numbers of the summary; columns of the SQL table runs too."""
+SLOWDOWNS = ("slowdown_p50", "slowdown_p95", "slowdown_p99")
+"""Percentiles over all flows of a run, for lists of runs; in SQL they have the names of columns of points."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +45,18 @@ class Entry:
     stamp: str = ""
     """Of its files when they were checked; empty where that is unknown."""
 
+    @property
+    def has_slowdowns(self) -> bool:
+        """Whether it has what indexes of earlier versions lack."""
+        return all(name in self.numbers for name in SLOWDOWNS)
+
 
 def entry_of(folder: Path, choice: Mapping[str, str], stamp: str = "") -> Entry:
     """Return the index's entry of the run in a folder."""
     digests = integrity.check(folder, ())
     summary = json.loads((folder / "summary.json").read_bytes())
-    versions = summary.get("versions")
+    versions, slowdown = summary.get("versions"), summary.get("slowdown")
+    slowdowns = slowdown if isinstance(slowdown, dict) else {}
     return Entry(
         key=folder.name,
         name=str(summary.get("name", "")),
@@ -55,7 +64,10 @@ def entry_of(folder: Path, choice: Mapping[str, str], stamp: str = "") -> Entry:
         status=str(summary.get("status")),
         version=str(versions.get("weftline", "")) if isinstance(versions, dict) else "",
         choice=choice,
-        numbers={name: summary[name] for name in INDEXED if name in summary},
+        numbers={
+            **{name: summary[name] for name in INDEXED if name in summary},
+            **{name: slowdowns.get(name.removeprefix("slowdown_")) for name in SLOWDOWNS},
+        },
         covered=digests is not None,
         scenario=(digests or {}).get("scenario.toml", ""),
         stamp=stamp,

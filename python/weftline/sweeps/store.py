@@ -392,7 +392,10 @@ class Store:
             folder, entry = self.points / key, known.get(key)
             suspect = folder in _SUSPECT
             if entry is not None and entry.stamp and entry.stamp == stamp and not suspect:
-                found[key] = entry
+                found[key] = entry if entry.has_slowdowns else entry_of(folder, entry.choice, stamp)
+                if note and found[key] is not entry:
+                    with contextlib.suppress(OSError):
+                        self.index.note(found[key])
             else:
                 state, why = examined(folder, scenario=entry.scenario if entry else "", thorough=suspect)
                 if state == "finished":
