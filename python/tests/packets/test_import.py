@@ -223,6 +223,61 @@ def test_a_packet_is_never_longer_than_its_record_says_and_a_length_of_0_is_that
     assert "warning: 1 packets have headers that state more bytes than the capture" in capsys.readouterr().err
 
 
+def fragments(body: bytes, *, version: int, protocol: int, number: int, size: int = 1448) -> list[bytes]:
+    """The frames of an IP packet that was cut into fragments; an IPv6 one with an authentication header."""
+    if version == 6:
+        body, protocol = bytes([protocol, 4]) + bytes(22) + body, 51
+    frames = []
+    for offset in range(0, len(body), size):
+        part, more = body[offset : offset + size], offset + size < len(body)
+        if version == 4:
+            frame = bytearray(ethernet(ipv4("10.0.0.1", "10.0.0.2", protocol, part, 0)))
+            frame[18:22] = struct.pack(">HH", number, more << 13 | offset // 8)
+            frames.append(bytes(frame))
+        else:
+            part = struct.pack(">BBHI", protocol, 0, offset | more, number) + part
+            ends = bytes(15) + b"\1" + bytes(15) + b"\2"
+            frames.append(
+                bytes(12) + b"\x86\xdd" + struct.pack(">IHBB", 6 << 28, len(part), 44, 64) + ends + part
+            )
+    return frames
+
+
+@pytest.mark.parametrize("version", [4, 6])
+def test_fragments_are_of_the_flow_of_the_first_one(version, tmp_path, capsys):
+    path, out = tmp_path / "a.pcapng", tmp_path / "flows.csv"
+    packets = []
+    for number in range(6):
+        body = udp(5 + number % 2, 53, 4000) + bytes(4000)
+        packets.append(fragments(body, version=version, protocol=17, number=number))
+    # TCP that two interfaces saw, and a segment that was sent again, in one piece or in others.
+    segments = [tcp(1, 2, 1) + bytes(3000), tcp(1, 2, 1001) + bytes(1000), tcp(1, 2, 1) + bytes(3000)]
+    for number, body in enumerate(segments, 10):
+        packets.append(fragments(body, version=version, protocol=6, number=number, size=800 * (number - 9)))
+
+    def written(order=1) -> traces.Imported:
+        seen = [frame for packet in packets for frame in packet[::order]]
+        path.write_bytes(
+            interfaces([(at % 2, at, frame) for at, frame in enumerate(_twice(seen))], ["a", "b"])
+        )
+        return traces.read([path])
+
+    for found in (written(), written(-1)):
+        assert [row[2] for row in found.rows] == [12_000, 12_000, 3000]
+        assert found.fragments == 0 and found.span_ns == 6 * 6 * 1000 and found.cut_off == 0
+    packets[0] = packets[0][1:]
+    assert [row[2] for row in written().rows] == [12_000, 8000, 3000]
+    assert main(["import", str(path), "--out", str(out)]) == 0
+    assert "warning: 4 fragments left out: the first one of their packet" in capsys.readouterr().err
+    del packets[1:]
+    path.write_bytes(classic([(at, frame) for at, frame in enumerate(packets[0])]))
+    wrong(path, "no flow is left: of 2 fragments the first one of their packet was not seen")
+
+
+def _twice(frames):
+    return [frame for frame in frames for _ in range(2)]
+
+
 def test_captures_are_read_together_by_time_and_their_order_changes_nothing(tmp_path):
     def frames(times, source_port=1000):
         return [(1000 * time, datagram(bytes(100), 53, source_port=source_port)) for time in times]
@@ -373,6 +428,7 @@ def test_files_of_records_that_continue_each_other_are_one_point(tmp_path):
         ("samplingSize,samplingPopulation,samplingProbability", "3,12,0.25", 4),
         ("samplingAlgorithm,samplerRandomInterval", "2,64", 64),
         ("sampling_rate", "0", 1),
+        ("samplingAlgorithm,samplingFlowSpacing", "0,0", 1),
         ("samplingInterval,samplingProbability", ",1", 1),
         (
             "samplingInterval",
@@ -559,10 +615,12 @@ def test_a_damaged_block_is_refused(tmp_path):
 
 def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
     chance = random.Random(7)
+    cut = [fragments(bytes(300), version=at, protocol=6, number=1, size=80) for at in (4, 6)]
     seeds = [classic([segment(0, 1, 100)] * 3), next_generation([(0, segment(0, 1, 100)[1])] * 3)]
+    seeds += [interfaces([(0, at, each) for at, each in enumerate([*cut[0], *cut[1]])], ["a"])]
     path = tmp_path / "a.pcap"
-    for trial in range(400):
-        data = bytearray(seeds[trial % 2])
+    for trial in range(600):
+        data = bytearray(seeds[trial % len(seeds)])
         for _ in range(chance.randrange(1, 6)):
             data[chance.randrange(len(data))] = chance.randrange(256)
         path.write_bytes(data[: chance.randrange(1, len(data) + 1)])

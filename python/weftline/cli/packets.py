@@ -208,6 +208,10 @@ def _import(options: argparse.Namespace) -> int:
             "of each (measure.pcap_snaplen, or -s of tcpdump)",
         ),
         (
+            found.fragments,
+            "fragments left out: the first one of their packet, which has the ports, was not seen",
+        ),
+        (
             found.overlong,
             "packets have headers that state more bytes than the capture says were on the wire: each counts "
             "with those on the wire",

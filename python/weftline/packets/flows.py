@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from weftline.errors import InputError
 from weftline.packets import headers, points
+from weftline.packets.fragments import Fragments
 from weftline.packets.transports import CutOffError, Numbers
 
 MAX_RANGES = 1_000
@@ -136,7 +137,8 @@ def of_captures(
     Bytes that a transport numbers (TCP) or sends in numbered packets (RoCEv2 and weftline's own) count once,
     wherever and however often they were seen. Packets of which too little was kept to tell whether they have
     data are left out; ``counts["cut off"]`` is their number. ``counts["overlong"]`` is that of packets whose
-    headers say that they were longer than they were on the wire.
+    headers say that they were longer than they were on the wire, and ``counts["fragments"]`` that of
+    fragments left out because the first one of their packet was not seen (`fragments`).
 
     Raises
     ------
@@ -145,6 +147,7 @@ def of_captures(
     """
     counts = Counter() if counts is None else counts
     streams: dict[tuple[Any, ...], Ranges] = {}
+    fragments = Fragments(counts)
     for point, packet in points.in_order(paths, partial=partial, ended=ended):
         if not headers.known(packet.link_type):
             where, expected = f"record {packet.number}", headers.link_types()
@@ -157,12 +160,17 @@ def of_captures(
         if found is None:
             continue
         counts["overlong"] += found.is_overlong
-        payload = found.payload
-        if found.numbers is not None:
-            payload = _fresh(streams, found, found.numbers)
-        at = packet.time_ns
-        numbered = found.numbers is not None
-        yield Seen(found.src, found.dst, found.protocol, found.ports, at, at, payload, point, numbered)
+        parts: Sequence[tuple[headers.Segment, int]]
+        if isinstance(found, headers.Fragment) or found.key is not None:
+            parts = fragments.take(found, point, packet.time_ns)
+        else:
+            parts = ((found, packet.time_ns),)
+        for one, at in parts:
+            payload, numbered = one.payload, one.numbers is not None
+            if one.numbers is not None:
+                payload = _fresh(streams, one, one.numbers)
+            yield Seen(one.src, one.dst, one.protocol, one.ports, at, at, payload, point, numbered)
+    fragments.end()
 
 
 def _fresh(streams: dict[tuple[Any, ...], Ranges], found: headers.Segment, numbers: Numbers) -> int:

@@ -1,11 +1,11 @@
 """The flow of a packet by its headers: addresses, protocol, ports, and bytes of payload.
 
 Ethernet (with VLAN tags), raw IP, BSD loopback and Linux cooked captures; IPv4 and IPv6 with their extension
-headers; ports of TCP, UDP and SCTP; of UDP, the headers of `transports`. Payload is counted from what the
-headers say, so captures may be cut to them, but never beyond what the record says was on the wire. A length
-of 0 (segmentation offload, jumbograms) stands for the length of the record.
+headers and fragments; ports of TCP, UDP and SCTP; of UDP, the headers of `transports`. Payload is counted
+from what the headers say, so captures may be cut to them, but never beyond what the record says was on the
+wire. A length of 0 (segmentation offload, jumbograms) stands for the length of the record.
 
-Source: RFC 791, RFC 8200 §4, RFC 9293 §3.1, RFC 768; LINKTYPE_ values of tcpdump.org.
+Source: RFC 791, RFC 8200 §4, RFC 4302 §2.2, RFC 9293 §3.1, RFC 768; LINKTYPE_ values of tcpdump.org.
 """
 
 from __future__ import annotations
@@ -23,6 +23,10 @@ _RAW = (12, 14, 101, 228, 229)
 _VLANS = (0x8100, 0x88A8, 0x9100)
 _WITH_PORTS = (TCP, UDP, 132, 136)
 _IPV6_EXTENSIONS = (0, 43, 60, 135)
+_FRAGMENT, _AUTHENTICATION = 44, 51
+
+FragmentKey = tuple[str, str, int, int]
+"""By which the fragments of a packet are known: addresses, protocol (of IPv6 -1), identification."""
 
 
 class Segment(NamedTuple):
@@ -40,6 +44,20 @@ class Segment(NamedTuple):
     """Of TCP: it is a SYN, which restarts the sequence numbers."""
     is_overlong: bool = False
     """Its IP header says that it was longer than it was on the wire."""
+    key: FragmentKey | None = None
+    """Of the first fragment of a packet; its payload is that of the fragment alone."""
+    before: int = 0
+    """Of a first fragment: the bytes of headers before its payload, counted as offsets of fragments are."""
+
+
+class Fragment(NamedTuple):
+    """A later fragment of a packet, which has no ports."""
+
+    key: FragmentKey
+    offset: int
+    """In bytes."""
+    payload: int
+    is_overlong: bool = False
 
 
 def link_types() -> str:
@@ -52,7 +70,7 @@ def known(link_type: int) -> bool:
     return link_type in (_ETHERNET, _COOKED, _COOKED_2, *_LOOPBACK, *_RAW)
 
 
-def segment(packet: Captured) -> Segment | None:
+def segment(packet: Captured) -> Segment | Fragment | None:
     """Return what the headers of a packet say; None where it is not IP.
 
     Raises
@@ -92,38 +110,59 @@ def _address(packed: bytes) -> str:
     return str(ipaddress.ip_address(packed))
 
 
-def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | None:
+def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | Fragment | None:
     length = 4 * (data[at] & 15)
     if length < 20:
         return None
     if len(data) < at + 20:
         raise CutOffError
-    total, fragment = (int.from_bytes(data[at + n : at + n + 2], "big") for n in (2, 6))
-    if fragment & 0x1FFF:
-        # Without ports: the first fragment stands for the packet.
-        return None
+    total, identification, place = (int.from_bytes(data[at + n : at + n + 2], "big") for n in (2, 4, 6))
+    protocol = data[at + 9]
     src, dst = _address(data[at + 12 : at + 16]), _address(data[at + 16 : at + 20])
-    found = _transport(data, at + length, data[at + 9], src, dst, min(total or on_wire, on_wire) - length)
-    return found._replace(is_overlong=True) if total > on_wire else found
+    left, is_overlong = min(total or on_wire, on_wire) - length, total > on_wire
+    offset, key = 8 * (place & 0x1FFF), (src, dst, protocol, identification)
+    if offset:
+        return Fragment(key, offset, max(left, 0), is_overlong)
+    found = _transport(data, at + length, protocol, src, dst, left)
+    return _completed(found, left, is_overlong, key if place & 0x2000 else None)
 
 
-def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | None:
+def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | Fragment:
     if len(data) < at + 40:
         raise CutOffError
     stated, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
-    left = min(stated or on_wire, on_wire - 40)
-    is_overlong = stated > on_wire - 40
+    left, is_overlong = min(stated or on_wire, on_wire - 40), stated > on_wire - 40
     src, dst = _address(data[at + 8 : at + 24]), _address(data[at + 24 : at + 40])
     at += 40
-    while protocol in _IPV6_EXTENSIONS and at + 2 <= len(data):
-        size = 8 * (data[at + 1] + 1)
+    key, part = None, left
+    while protocol in (*_IPV6_EXTENSIONS, _FRAGMENT):
+        if len(data) < at + 8:
+            raise CutOffError
+        size = 8 if protocol == _FRAGMENT else 8 * (data[at + 1] + 1)
+        if protocol == _FRAGMENT:
+            place, part = int.from_bytes(data[at + 2 : at + 4], "big"), left - size
+            identity = (src, dst, -1, int.from_bytes(data[at + 4 : at + 8], "big"))
+            if place & 0xFFF8:
+                return Fragment(identity, place & 0xFFF8, max(part, 0), is_overlong)
+            key = identity if place & 1 else None
         protocol, at, left = data[at], at + size, left - size
-    found = _transport(data, at, protocol, src, dst, left)
-    return found._replace(is_overlong=True) if is_overlong else found
+    return _completed(_transport(data, at, protocol, src, dst, left), part, is_overlong, key)
 
 
-def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: int) -> Segment | None:
+def _completed(found: Segment, part: int, is_overlong: bool, key: FragmentKey | None) -> Segment:
+    """Add what the IP header says; `part` are the bytes after it, or after the header of a fragment."""
+    if not is_overlong and key is None:
+        return found
+    return found._replace(is_overlong=is_overlong, key=key, before=max(part, 0) - found.payload)
+
+
+def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: int) -> Segment:
     """Read from byte `at` on, where `left` bytes of the packet begin."""
+    if protocol == _AUTHENTICATION:
+        if len(data) < at + 2:
+            raise CutOffError
+        size = 4 * (data[at + 1] + 2)
+        return _transport(data, at + size, data[at], src, dst, left - size)
     if protocol not in _WITH_PORTS:
         return Segment(src, dst, protocol, (0, 0), max(left, 0), None, False)
     if len(data) < at + 4:

@@ -98,7 +98,9 @@ class Sampling:
             return next(iter(stated.values()))
         if method is not None:
             raise InputError(f"{where}: {method} says that packets were sampled, and no column how many")
-        if not values and not any(texts.get(plain) for plain in _METHODS):
+        if not any(plain not in _OF_FLOWS for plain in values):
+            if any(texts.get(plain) for plain in (*_METHODS, *_OF_FLOWS)):
+                return Fraction(1)
             raise InputError(
                 f"{where}: {', '.join(name for _, name in self._columns.values())}: expected the sampling "
                 "factor of the record, found nothing (1: all packets)"

@@ -45,6 +45,8 @@ class Imported:
     """Packets left out because too little of them was kept to tell whether they have data."""
     overlong: int = 0
     """Packets whose headers say that they were longer than they were on the wire, which is what counts."""
+    fragments: int = 0
+    """Fragments left out because the first one of their packet was not seen."""
     headers_alone: int = 0
     """Records, each direction alone, left out because they have no more bytes than headers."""
     without_packets: int = 0
@@ -117,6 +119,7 @@ def read(
     found = flows.gather(seen, idle_ns=idle_ns)
     imported.cut_off = counts["cut off"]
     imported.overlong = counts["overlong"]
+    imported.fragments = counts["fragments"]
     imported.headers_alone = counts[records.HEADERS_ALONE]
     imported.without_packets = counts[records.NO_PACKETS]
     imported.without_protocol = counts[records.NO_PROTOCOL]
@@ -156,16 +159,16 @@ def _row(flow: flows.Flow, of: hosts.Table | hosts.InOrder, min_size: int, impor
 
 def _why(imported: Imported) -> str:
     parts = [
-        f"{imported.unmapped} have an end that --map does not name" if imported.unmapped else "",
-        f"{imported.inside} begin and end at one host" if imported.inside else "",
-        f"{imported.small} are smaller than --min-size" if imported.small else "",
-        f"{imported.headers_alone} records are headers alone" if imported.headers_alone else "",
-        f"of {imported.cut_off} packets too few bytes were kept" if imported.cut_off else "",
-        f"{imported.overlong} packets say that they were longer than on the wire"
-        if imported.overlong
-        else "",
+        (imported.unmapped, "{} have an end that --map does not name"),
+        (imported.inside, "{} begin and end at one host"),
+        (imported.small, "{} are smaller than --min-size"),
+        (imported.headers_alone, "{} records are headers alone"),
+        (imported.cut_off, "of {} packets too few bytes were kept"),
+        (imported.overlong, "{} packets say that they were longer than on the wire"),
+        (imported.fragments, "of {} fragments the first one of their packet was not seen"),
     ]
-    return (": " if any(parts) else "") + ", ".join(part for part in parts if part)
+    found = ", ".join(what.format(count) for count, what in parts if count)
+    return f": {found}" if found else ""
 
 
 def write(imported: Imported, out: str | os.PathLike[str], *, group: str | None = None) -> None:

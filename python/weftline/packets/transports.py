@@ -11,6 +11,7 @@ headers, codes of operations) and annex A17 (RoCEv2); P4.org, "INT Dataplane Spe
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import NamedTuple
 
 ROCE, OWN, TELEMETRY, INT = 4791, 49_200, 49_201, 49_203
@@ -52,7 +53,7 @@ class Numbers(NamedTuple):
     """Those that its payload takes: one for each byte, or one for the packet."""
     bits: int
     """Numbers count modulo 2 to the power of this."""
-    stream: int
+    stream: Hashable
     """Tells the streams of a five-tuple apart."""
 
 
