@@ -121,6 +121,12 @@ def test_they_send_on_real_packets_what_they_send_in_a_simulation(
     assert (hosts["foreign"], hosts["refused"], hosts["missed"]) == (0, 0, 0)
     assert hosts["on_links"] <= last
     assert hosts["sent"] >= hosts["received"] > 100
+    # What hosts put on their links counts as in the simulator.
+    ports = real.summary["lab"]["ports"]
+    of_hosts = [one for name, one in ports.items() if name.startswith("host")]
+    assert sum(one["packets_sent"] for one in of_hosts) == hosts["sent"]
+    assert real.summary["packet_hops"] == sum(one["packets_sent"] for one in ports.values())
+    assert real.summary["bytes_on_wire"] > sum(one["bytes_sent"] for one in of_hosts) > 150_000
     both = [{row["flow_id"]: row for row in pa.table(run.flows).to_pylist()} for run in (simulated, real)]
     assert both[0].keys() == both[1].keys() and len(both[0]) == 3
     for flow, one in both[0].items():
@@ -129,6 +135,20 @@ def test_they_send_on_real_packets_what_they_send_in_a_simulation(
         assert abs(other["start_ns"] - one["start_ns"]) <= 1
         # Nothing on real links is faster than the simulated ones, by more than the burst of a port.
         assert other["fct_ns"] > 0.95 * one["ideal_fct_ns"]
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_a_run_warns_of_what_check_warns_of(
+    star: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from weftline.cli.main import main
+
+    warned = Scenario(star, set={"scale.by": 2}).check()["warnings"]
+    assert warned
+    assert main(["lab", "run", str(star), "--set", "scale.by=2", "--out", str(tmp_path / "lab")]) == 0
+    assert Run.read(tmp_path / "lab").warnings[: len(warned)] == warned
+    text = capsys.readouterr().err
+    assert all(text.count(one) == 1 for one in warned)
 
 
 @pytest.mark.usefixtures("machine", "nothing_left")

@@ -10,7 +10,7 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.lab import engine_ports, folder, plan, runs
+from weftline.lab import engine_ports, goodput, plan, runs
 from weftline.lab.experiment import FILE, Experiment
 
 pytestmark = pytest.mark.skipif(
@@ -63,15 +63,25 @@ def test_each_group_has_one_controller_and_settings_are_those_of_all(dumbbell: P
     assert any("workload.1.transport.rto_min" in text for text in found(other))
 
 
-def test_goodput_is_what_was_acknowledged_from_look_to_look(dumbbell: Path) -> None:
-    made = plan.make(runs.scenario_of(str(dumbbell), [], None), KERNEL, [])
-    made.goodput_every_ns = 10**9
-    outcome = type("Outcome", (), {"goodput": [(10**9, 0, 1000), (3 * 10**9, 0, 5000), (10**9, 1, 500)]})
-    assert folder.goodput_rows(made, outcome) == [  # type: ignore[arg-type]
-        (10**9, "flow0", "goodput_bps", 8000.0),
-        (10**9, "flow1", "goodput_bps", 4000.0),
-        (3 * 10**9, "flow0", "goodput_bps", 16000.0),
-    ]
+def test_goodput_is_of_the_intervals_of_the_simulator_and_holds_all_bytes_of_a_flow() -> None:
+    second = 10**9
+    # One flow has ended, one has not, one is known from its start alone.
+    flows = {
+        0: {"start_ns": 7 * second, "last": (9 * second + second // 2, 9000)},
+        1: {"start_ns": 8 * second, "last": None},
+        2: {"start_ns": 8 * second + second // 2},
+    }
+    looks = [(3 * second, 1, 3000), (second, 0, 1000), (2 * second, 0, 5000), (3 * second, 0, 9999)]
+    seen = {"zero_ns": 7 * second, "every_ns": second}
+    rows = list(goodput.rows(flows, looks, **seen, end_ns=2.5 * second))
+    by_flow = {
+        name: [(at / second, value) for at, one, _, value in rows if one == name] for _, name, _, _ in rows
+    }
+    assert by_flow == {
+        "flow0": [(1.0, 8000.0), (2.0, 32000.0), (2.5, 64000.0)],
+        "flow1": [(1.0, 0.0), (2.0, 12000.0), (2.5, 12000.0)],
+        "flow2": [(1.0, 0.0), (2.0, 0.0), (2.5, 0.0)],
+    }
 
 
 def test_the_experiment_on_cebinae_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,6 +306,37 @@ def test_a_run_with_an_end_stops_there_and_counts_what_was_sent(dumbbell: Path, 
     assert max(at for at, _ in run.over_time("queue_bytes")["s0.p2"]) <= 1e9
 
 
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_a_run_is_measured_until_its_end_and_its_goodput_holds_all_bytes(
+    dumbbell: Path, tmp_path: Path
+) -> None:
+    dumbbell.write_text(dumbbell.read_text().replace('"3MB"', '"300KB"') + 'goodput = { every = "70ms" }\n')
+    done = lab("run", dumbbell, "--out", tmp_path / "lab", "--set", "run.until=2s", "--json")
+    out, err = done.communicate(timeout=90)
+    assert done.returncode == 0, err
+    summary, run = json.loads(out), weftline.Run.read(tmp_path / "lab")
+    rows = pyarrow.table(run.flows).to_pylist()
+    assert summary["flows_done"] == 2 and summary["end_ns"] == 2e9 and summary["wall_seconds"] > 2
+    assert max(row["finish_ns"] for row in rows) < 1.5e9
+    assert run.over_time("queue_bytes", max_points=0)["s0.p2"][-1][0] > 1.8e9
+    series = run.over_time("goodput_bps", max_points=0)
+    assert {name: len(points) for name, points in series.items()} == {"flow0": 29, "flow1": 29}
+    assert all(points[-1] == [2e9, 0.0] for points in series.values())
+    assert [share["bytes"] for share in run.shares()] == pytest.approx([3e5, 3e5])
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+@pytest.mark.skipif(not plan.has_mptcp(), reason="the kernel has no MPTCP")
+def test_packets_of_a_multipath_flow_are_those_of_all_its_subflows(dumbbell: Path, tmp_path: Path) -> None:
+    mptcp = 'kind = "mptcp"\nsubflows = 4\ncontroller.kind = "cubic"'
+    dumbbell.write_text(dumbbell.read_text().replace('kind = "tcp"', mptcp).replace('"3MB"', '"500KB"'))
+    (run,) = runs.run(runs.scenario_of(str(dumbbell), [], None), str(tmp_path / "lab"))
+    assert not run.summary["lab"]["plain_tcp"]
+    rows = pyarrow.table(run.flows).to_pylist()
+    # A packet carries 1424 bytes at most.
+    assert all(row["packets_sent"] - row["packets_retransmitted"] >= 500_000 / 1424 for row in rows)
+
+
 @pytest.mark.usefixtures("machine")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_nothing(

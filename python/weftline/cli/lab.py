@@ -130,6 +130,12 @@ def _run(options: argparse.Namespace) -> int:
     from weftline.terminal import say
 
     scenario = runs.scenario_of(options.scenario, options.set, options.seed)
+    foreseen: list[str] = []
+
+    def warn(text: str) -> None:
+        foreseen.append(text)
+        say("warning", text)
+
     found = runs.run(
         scenario,
         options.out,
@@ -140,10 +146,12 @@ def _run(options: argparse.Namespace) -> int:
         priority=options.priority,
         ip=options.ip,
         traced=options.ioam,
+        warn=warn,
     )
     for one in found:
         for text in one.warnings:
-            say("warning", f"{one.out}: {text}")
+            if text not in foreseen:
+                say("warning", f"{one.out}: {text}")
     if options.json:
         arguments.print_json([one.summary for one in found] if len(found) > 1 else found[0].summary)
     elif not options.quiet:

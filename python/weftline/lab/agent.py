@@ -36,11 +36,15 @@ STAMP = 1 << 4 | 1 << 7 | 1 << 9 | 1 << 11
 """Software stamps, numbered by byte, when the byte was acknowledged, without the payload."""
 TCP_CONGESTION = 13
 IPPROTO_MPTCP, SOL_MPTCP = 262, 284
-MPTCP_INFO, MPTCP_SUBFLOW_ADDRS = 1, 3
+MPTCP_INFO, MPTCP_TCPINFO, MPTCP_SUBFLOW_ADDRS = 1, 2, 3
 MPTCP_ACKNOWLEDGED = 72
 """Where the kernel's record of a multipath connection (mptcp_info) has the bytes that were acknowledged."""
 ENDS_BYTES = 256
 """Of a subflow's two addresses (mptcp_subflow_addrs)."""
+INFO_BYTES = 256
+"""Of the kernel's record of a connection (tcp_info), what is read."""
+COUNTS = {"retransmitted": (100, "I"), "sent": (156, "I"), "timeouts": (240, "H")}
+"""Where that record has packets with data that were sent again, all of them, and timeouts."""
 ACKNOWLEDGED = 120
 """Where the kernel's record of a connection (tcp_info) has the bytes that were acknowledged."""
 SIOCOUTQ = 0x5411
@@ -93,17 +97,27 @@ class Agent:
         """Print how many bytes of every unfinished flow were acknowledged."""
         found = []
         for flow in self.flows.values():
-            with contextlib.suppress(OSError, struct.error):
-                # TCP's record of a multipath socket is that of its first subflow.
-                level, kind, at = (
-                    (SOL_MPTCP, MPTCP_INFO, MPTCP_ACKNOWLEDGED)
-                    if flow.multipath and not flow.plain
-                    else (socket.IPPROTO_TCP, socket.TCP_INFO, ACKNOWLEDGED)
-                )
-                info = flow.sock.getsockopt(level, kind, 256)
-                found.append((flow.id, struct.unpack_from("Q", info, at)[0]))
+            if (acknowledged := self._acknowledged(flow)) is not None:
+                found.append((flow.id, acknowledged))
         if found:
             print(json.dumps({"at_ns": now, "acknowledged": found}), flush=True)
+
+    def _acknowledged(self, flow: Flow) -> int | None:
+        """Return how many bytes of a flow were acknowledged; None: the kernel does not say."""
+        # TCP's record of a multipath socket is that of its first subflow.
+        several = flow.multipath and not flow.plain
+        level, kind, at = (
+            (SOL_MPTCP, MPTCP_INFO, MPTCP_ACKNOWLEDGED)
+            if several
+            else (socket.IPPROTO_TCP, socket.TCP_INFO, ACKNOWLEDGED)
+        )
+        try:
+            info = flow.sock.getsockopt(level, kind, INFO_BYTES)
+            found: int = struct.unpack_from("Q", info, at)[0]
+        except (OSError, struct.error):
+            return None
+        # TCP counts its first packet, without data, as a byte.
+        return min(max(found - (not several), 0), flow.size)
 
     def run(self, zero: int, native: ModuleType) -> None:
         """Send every flow; receive until the process is ended."""
@@ -258,15 +272,27 @@ class Agent:
         del self.flows[flow.sock.fileno()]
         flow.sock.close()
 
-    def _tell_end(self, flow: Flow, at: int | None, wrong: str | None = None) -> None:
-        info = b""
+    def _infos(self, flow: Flow) -> list[bytes]:
+        """Return the kernel's record of a flow's connection, or of each subflow that it still has."""
         with contextlib.suppress(OSError):
-            info = flow.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
-        number = {"retransmitted": (100, "I"), "sent": (156, "I"), "timeouts": (240, "H")}
+            if flow.multipath and not flow.plain:
+                try:
+                    return of_subflows(flow.sock.fileno(), MPTCP_TCPINFO, self.task["subflows"], INFO_BYTES)
+                except OSError as error:
+                    if error.errno != errno.EOPNOTSUPP:  # else it continued with plain TCP
+                        raise
+            return [flow.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)]
+        return []
+
+    def _tell_end(self, flow: Flow, at: int | None, wrong: str | None = None) -> None:
+        infos = self._infos(flow)
         counts = {
-            name: struct.unpack_from(form, info, at)[0] if len(info) >= at + 4 else None
-            for name, (at, form) in number.items()
+            name: sum(struct.unpack_from(form, info, place)[0] for info in infos)
+            if infos and all(len(info) >= place + 4 for info in infos)
+            else None
+            for name, (place, form) in COUNTS.items()
         }
+        now, acknowledged = time.time_ns(), flow.size if at else self._acknowledged(flow)
         print(
             json.dumps(
                 {
@@ -275,6 +301,7 @@ class Agent:
                     "finish_ns": at,
                     "late_ns": flow.late_ns,
                     "wrong": wrong,
+                    "last": None if acknowledged is None else (at or now, acknowledged),
                     **counts,
                 }
             ),
@@ -282,18 +309,25 @@ class Agent:
         )
 
 
+def of_subflows(sock: int, kind: int, count: int, size: int) -> list[bytes]:
+    """Return a record of each subflow of a multipath socket, up to `count`, of `size` bytes at most."""
+    head = struct.Struct("=4I")
+    data = ctypes.create_string_buffer(head.size + count * size)
+    head.pack_into(data, 0, head.size, 0, 0, size)
+    length = ctypes.c_uint32(len(data))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.getsockopt(sock, SOL_MPTCP, kind, data, ctypes.byref(length)):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    _, number, _, each = head.unpack_from(data, 0)
+    places = range(head.size, head.size + min(number, count) * each, each)
+    return [data.raw[at : at + each] for at in places]
+
+
 def own_ends(sock: int, count: int) -> set[tuple[str, int]]:
     """Return this host's address and port of each subflow of a multipath socket, up to `count`."""
-    head = struct.Struct("=4I")
-    data = ctypes.create_string_buffer(head.size + count * ENDS_BYTES)
-    head.pack_into(data, 0, head.size, 0, 0, ENDS_BYTES)
-    size = ctypes.c_uint32(len(data))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.getsockopt(sock, SOL_MPTCP, MPTCP_SUBFLOW_ADDRS, data, ctypes.byref(size)):
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     found = set()
-    for number in range(min(head.unpack_from(data, 0)[1], count)):
-        family, port, address = struct.unpack_from("=HH4s", data, head.size + number * ENDS_BYTES)
+    for record in of_subflows(sock, MPTCP_SUBFLOW_ADDRS, count, ENDS_BYTES):
+        family, port, address = struct.unpack_from("=HH4s", record)
         if family == socket.AF_INET:
             found.add((socket.inet_ntoa(address), socket.ntohs(port)))
     return found

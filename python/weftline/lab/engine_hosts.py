@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weftline import _native
 from weftline.lab.lateness import Histogram
+from weftline.lab.ports import ETHERNET_BYTES
 
 if TYPE_CHECKING:
     from weftline.lab.plan import Plan
+    from weftline.lab.queues import Counters
     from weftline.scenario import Scenario
 
 Hosts = Literal["auto", "kernel", "engine"]
 MTU = 1600
 """Bytes of the longest packet: simulated ones may count Ethernet's header, gap and preamble."""
+SENT = slice(8, 10)
+"""Bytes and packets that an interface sent, in its line of /proc/net/dev."""
 KERNEL = ("tcp", "mptcp")
 """Transports that a kernel has."""
 
@@ -84,6 +88,7 @@ def differs(*, engine_ports: bool) -> list[str]:
         return [
             "hosts are the engine's, and so are ports: lengths and classes of packets are the simulated ones",
             "hosts of the engine write no series",
+            "bytes_on_wire counts 76 bytes or more for each packet on a host's own link",
             "delays of links: processes give them, as late as the lateness histogram says",
         ]
     return [
@@ -91,7 +96,8 @@ def differs(*, engine_ports: bool) -> list[str]:
         "that acknowledgements and control packets are longer than simulated",
         "priorities: three bands at most, by the class in which a packet leaves its host, and only where the "
         "switch's queue has a limit in packets",
-        "a port of the kernel counts 14 bytes of Ethernet more than the simulator",
+        "a port of the kernel counts 14 bytes of Ethernet more than the simulator, and so does a link of a "
+        "host in bytes_on_wire",
         "hosts of the engine write no series",
         "delays of links: a process gives them, as late as the lateness histogram says",
         "a port sends up to two packets back to back before its rate holds them (burst of tbf)",
@@ -108,6 +114,32 @@ def flows(report: dict[str, Any], zero_ns: int) -> dict[int, dict[str, Any]]:
         }
         for one in report.get("flows", [])
     }
+
+
+def counters(made: Plan, devices: str) -> dict[str, Counters]:
+    """Return what hosts sent, by port; `devices`: /proc/net/dev of the namespace in which their links begin.
+
+    A port of the kernel counts Ethernet's header, so it counts here too; ports of the engine do not.
+    """
+    from weftline.lab.queues import Counters
+
+    numbers = {}
+    for line in devices.splitlines()[2:]:
+        name, _, counts = line.partition(":")
+        numbers[name.strip()] = [int(one) for one in counts.split()]
+    header = ETHERNET_BYTES if made.engine_ports else 0
+    found = {}
+    for link, switch in made.host_links:
+        sent_bytes, sent_packets = numbers[interface(link.number)][SENT]
+        port = link.a if switch is link.b else link.b
+        found[port.entity] = Counters(
+            sent_bytes=sent_bytes - header * sent_packets,
+            sent_packets=sent_packets,
+            waiting_bytes=0,
+            waiting_packets=0,
+            drops=0,
+        )
+    return found
 
 
 def added(relay: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:

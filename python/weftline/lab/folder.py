@@ -12,7 +12,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import captured, engine_hosts, engine_ports, ioam, lateness, priority, stamps
+from weftline.lab import captured, engine_hosts, engine_ports, goodput, ioam, lateness, priority, stamps
 from weftline.lab.plan import Plan
 from weftline.runs import Run
 from weftline.scenario import Scenario
@@ -47,10 +47,14 @@ def write(place: Path, scenario: Scenario, made: Plan, simulated: Run, outcome: 
         (place / name).unlink(missing_ok=True)
     for capture in (place / ioam.FOLDER).glob("*.pcap"):
         capture.unlink()
-    rows = flow_rows(made, outcome)
+    rows, end_ns = flow_rows(made, outcome), end_of(made, outcome)
     _write_flows(place / "flows.parquet", rows)
-    series = [(at, port, "queue_bytes", float(size)) for at, port, size in outcome.queues]
-    series += goodput_rows(made, outcome)
+    series = [
+        (float(at), port, "queue_bytes", float(size)) for at, port, size in outcome.queues if at <= end_ns
+    ]
+    if every := made.goodput_every_ns:
+        seen = {"zero_ns": outcome.zero_ns, "every_ns": every}
+        series += goodput.rows(outcome.flows, outcome.goodput, **seen, end_ns=end_ns)
     if series:
         _write_series(place / "series.parquet", sorted(series))
     digests = None
@@ -118,7 +122,7 @@ def flow_rows(made: Plan, outcome: Outcome) -> list[dict[str, Any]]:
             "timeouts": (found or {}).get("timeouts") or 0,
         }
         rows.append(row)
-    end = _end_ns(made, rows)
+    end = end_of(made, outcome)
     for row in rows:
         deadline, finish = row.get("deadline_ns"), row["finish_ns"]
         if deadline is not None and (finish is not None or deadline <= end):  # else it is not decided
@@ -126,10 +130,13 @@ def flow_rows(made: Plan, outcome: Outcome) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["finish_ns"] is None, row["finish_ns"] or 0, row["flow_id"]))
 
 
-def _end_ns(made: Plan, rows: list[dict[str, Any]]) -> float:
-    """Return when the run ended: at `run.until`, else with the last flow."""
-    ends = (row["finish_ns"] for row in rows if row["finish_ns"] is not None)
-    return float(made.until_ns or max(ends, default=0.0))
+def end_of(made: Plan, outcome: Outcome) -> float:
+    """Return when the run ended, in ns: at `run.until`, else with the last flow, or when it was given up."""
+    if made.until_ns or outcome.status == "stalled":
+        return float(made.until_ns or outcome.ended_ns)
+    # A flow that failed has no finish.
+    lasts = (found["finish_ns"] or (found.get("last") or [None])[0] for found in outcome.flows.values())
+    return float(max((last - outcome.zero_ns for last in lasts if last), default=0))
 
 
 def _write_flows(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -161,19 +168,7 @@ def _write_flows(path: Path, rows: list[dict[str, Any]]) -> None:
     parquet.write_table(pa.Table.from_pylist(rows, schema=schema), path, compression="zstd")
 
 
-def goodput_rows(made: Plan, outcome: Outcome) -> list[tuple[int, str, str, float]]:
-    """Return the rate of acknowledged bytes of every flow, from one look at it to the next."""
-    rows = []
-    last: dict[int, tuple[int, int]] = {}
-    for at, flow, total in sorted(outcome.goodput):
-        before, size = last.get(flow, (at - (made.goodput_every_ns or at), 0))
-        last[flow] = at, total
-        if at > before:
-            rows.append((at, f"flow{flow}", "goodput_bps", (total - size) * 8e9 / (at - before)))
-    return rows
-
-
-def _write_series(path: Path, rows: list[tuple[int, str, str, float]]) -> None:
+def _write_series(path: Path, rows: list[tuple[float, str, str, float]]) -> None:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -187,7 +182,6 @@ def _write_series(path: Path, rows: list[tuple[int, str, str, float]]) -> None:
         ]
     )
     columns = [list(column) for column in zip(*rows, strict=True)]
-    columns[0] = [float(at) for at in columns[0]]
     arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, schema, strict=True)]
     parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), path, compression="zstd")
 
@@ -213,7 +207,7 @@ def summary_of(
         "flows_done": len(finished),
         "flows_unfinished": len(rows) - len(finished),
         "flows_not_due": simulated.summary.get("flows_not_due", 0),
-        "end_ns": _end_ns(made, rows),
+        "end_ns": end_of(made, outcome),
         "bytes_on_wire": sum(found.sent_bytes for found in counters.values()),
         "packet_hops": sum(found.sent_packets for found in counters.values()),
         "drops": drops,
@@ -260,7 +254,7 @@ def summary_of(
         },
     }
     ideal = median(flow["ideal_fct_ns"] for flow in made.flows) if made.flows else None
-    summary["lab"]["contaminated"], summary["warnings"] = [], []
+    summary["lab"]["contaminated"], summary["warnings"] = [], list(scenario.check()["warnings"])
     for text in contamination(wires, shortest, outcome, ideal):
         contaminate(summary, text)
     if made.dctcp and not outcome.dctcp["windows"]:

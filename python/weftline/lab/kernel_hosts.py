@@ -139,7 +139,8 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
     found += balancers.differs(values, engine=engine)
     if transport["kind"] == "mptcp":
         found.append(
-            "packets, retransmissions and timeouts of MPTCP's flows: the kernel does not say; 0 in the table"
+            "packets, retransmissions and timeouts of MPTCP's flows: sums over the subflows that a "
+            "connection still has when it ends"
         )
         found.append(
             "MPTCP: the kernel continues with plain TCP where the first packets with its options are lost "
@@ -154,7 +155,10 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
             found.append(f'scheduler of MPTCP: the kernel has its own ("linux"); simulated is "{scheduler}"')
     found += not_measured(values, MEASURED)
     if "goodput" in values.get("measure", {}):
-        found.append("goodput: in the lab of bytes that were acknowledged, of every flow")
+        found.append(
+            "goodput: in the lab of bytes that were acknowledged, of every flow; what comes between two "
+            "looks counts as if it came evenly"
+        )
     found += not_taken(values)
     if "ack_delay" in transport:
         found.append(

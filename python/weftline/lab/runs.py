@@ -31,7 +31,7 @@ from weftline.lab import (
 )
 from weftline.lab import priority as priorities
 from weftline.lab import programs as switch_programs
-from weftline.lab.network import Network, folder_for_a_while
+from weftline.lab.network import Network, folder_for_a_while, inside
 from weftline.lab.processes import Processes
 from weftline.lab.queues import Counters, Sampler
 from weftline.runs import Run
@@ -175,6 +175,8 @@ class Outcome:
     pressure: float | None
     status: str
     seconds: float
+    ended_ns: int = 0
+    """When measuring ended, since zero."""
     missed_samples: int = 0
     programs: switch_programs.Programs | None = None
     companions: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -300,7 +302,8 @@ def carry(
         until = zero + made.until_ns if made.until_ns else None
         outputs = {agent.stdout.fileno(): name for name, agent in processes.agents.items() if agent.stdout}
         unread = dict.fromkeys(outputs, b"")
-        while len(done) < len(made.flows):
+        # As in the simulator: until the end that the scenario names, whenever the flows end.
+        while until or len(done) < len(made.flows):
             left = (until - time.time_ns()) / 1e9 if until else last + patience - time.monotonic()
             if left <= 0:
                 status = "done" if until else "stalled"
@@ -330,6 +333,7 @@ def carry(
                 raise RunFailed("lab: the process of the switches' programs ended by itself")
             if progress:
                 progress(len(done), len(made.flows))
+        ended = time.time_ns()
     finally:
         counters = sampler.stop()
         relay = processes.end()
@@ -352,17 +356,14 @@ def carry(
     return Outcome(
         zero_ns=zero,
         flows={**unfinished, **done},
-        queues=[
-            row
-            for row in sorted([*sampler.rows, *engine_ports.queue_rows(relay, zero)])
-            if row[0] <= (made.until_ns or row[0])
-        ],
-        counters={**counters, **engine_ports.counters(relay)},
+        queues=sorted([*sampler.rows, *engine_ports.queue_rows(relay, zero)]),
+        counters={**counters, **engine_ports.counters(relay), **_of_engine_hosts(network)},
         relay=relay,
         start_lateness=late,
         pressure=highest,
         status=status,
         seconds=time.monotonic() - begun,
+        ended_ns=ended - zero,
         missed_samples=sampler.missed,
         programs=programs,
         companions=processes.reports,
@@ -382,6 +383,14 @@ def carry(
     )
 
 
+def _of_engine_hosts(network: Network) -> dict[str, Counters]:
+    """Return what the engine's hosts sent, by port."""
+    if not network.plan.engine_hosts:
+        return {}
+    with inside(network.name(plan.WIRES)):
+        return engine_hosts.counters(network.plan, Path("/proc/thread-self/net/dev").read_text())
+
+
 def _clocks_apart_ns() -> int:
     """Return the time of day less the time since the machine started: it changes when the clock is set."""
     return time.time_ns() - time.monotonic_ns()
@@ -399,6 +408,7 @@ def run(
     ip: int | None = None,
     traced: bool = False,
     watched: Sequence[str] = (),
+    warn: Callable[[str], None] | None = None,
 ) -> list[Run]:
     """Run a scenario in the lab and return its runs: in `out`, or in ``out/1`` and so on if it is repeated.
 
@@ -407,6 +417,7 @@ def run(
     `priority`: "auto": real-time where this user may; "normal": that of all other processes.
     `ip`: 4 or 6; None: what `traced` needs, else 4. `traced`: packets of flows carry the kernel's IOAM.
     `watched`: switches at which the headers of all arriving IPv4 packets are kept, in ``captures``.
+    `warn` takes the warnings of ``weftline check``, which the runs store too, before the network is built.
 
     Raises
     ------
@@ -428,6 +439,9 @@ def run(
             raise InputError(f"{place}: is not empty; {hint}")
     made, simulated = planned(scenario, ports, hosts, ip=ip, traced=traced)
     made.watched = list(watched)
+    if warn:
+        for text in scenario.check()["warnings"]:
+            warn(text)
     found = []
     with _folders(places):
         for place in places:
