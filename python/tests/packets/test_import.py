@@ -301,6 +301,36 @@ def test_captures_are_read_together_by_time_and_their_order_changes_nothing(tmp_
     assert traces.read(files[:2]).at_several == 1
 
 
+def test_sections_of_a_file_continue_each_other_as_files_do(tmp_path):
+    def section(times, names=("a",), port=1000):
+        frame = datagram(bytes(100), 53, source_port=port)
+        return interfaces([(len(names) - 1, time, frame) for time in times], list(names))
+
+    path, other = tmp_path / "a.pcapng", tmp_path / "b.pcapng"
+    for parts, size, several in [
+        ([section(range(5)), section(range(5, 10))], 1000, 0),
+        ([section([]), section(range(5)), section([], ["b"]), section(range(4, 10))], 1100, 0),
+        # Other interfaces, and times that overlap, are other points.
+        ([section(range(5)), section(range(5, 10), ["b"])], 500, 1),
+        ([section(range(5), ["a", "b"]), section(range(5, 10), ["b"])], 500, 1),
+        ([section(range(5)), section(range(3, 10))], 700, 1),
+        # Each continues the section of its interfaces.
+        ([section([at], [name]) for at in range(6) for name in "ab"], 600, 1),
+    ]:
+        path.write_bytes(b"".join(parts))
+        found = traces.read([path])
+        assert ([row[2] for row in found.rows], found.at_several) == ([size], several)
+        # As files.
+        files = [tmp_path / f"{number}.pcapng" for number in range(len(parts))]
+        for file, part in zip(files, parts, strict=True):
+            file.write_bytes(part)
+        found = traces.read(files)
+        assert ([row[2] for row in found.rows], found.at_several) == ([size], several)
+    path.write_bytes(section(range(5)) + section(range(5, 10)))
+    other.write_bytes(section([]) + section(range(10, 15)) + section(range(15, 20)))
+    assert [row[2] for row in traces.read([other, path]).rows] == [2000]
+
+
 def test_sequence_numbers_may_wrap(tmp_path):
     path = tmp_path / "a.pcap"
     path.write_bytes(classic([segment(0, 2**32 - 500, 1000), segment(1000, 500, 1000)]))

@@ -36,6 +36,20 @@ _UNPACKED, _TIMES = 1 << 24, 100
 """Limit of the unpacked size of a gzipped capture: a number of bytes, plus this multiple of its own size."""
 
 
+class Section(NamedTuple):
+    """A part of a pcapng file that describes its own interfaces; of other captures, all of the file."""
+
+    number: int
+    """Counted from 0, those without packets too."""
+    first_interface: int
+    """Of the numbers of interfaces."""
+    interfaces: tuple[tuple[int, str], ...]
+    """Link type and name of each interface that was described before the section's first packet."""
+
+
+_WHOLE = Section(0, 0, ())
+
+
 class Captured(NamedTuple):
     """One packet of a capture."""
 
@@ -53,6 +67,7 @@ class Captured(NamedTuple):
     interface_number: int = 0
     """Counted from 0 over all sections of the file."""
     file: str = ""
+    section: Section = _WHOLE
 
 
 class First(NamedTuple):
@@ -61,7 +76,7 @@ class First(NamedTuple):
     time_ns: int
     """Of its first packet."""
     interfaces: tuple[tuple[int, str], ...]
-    """Link type and name of each interface that was described before it."""
+    """Link type and name of each interface that its section described before it."""
 
 
 class _Source:
@@ -72,6 +87,8 @@ class _Source:
         self.number = 0
         self.interfaces: list[_Interface] = []
         """Of all sections so far."""
+        self.section: Section | None = None
+        """The one of the last packet."""
 
     def take(self, count: int, *, may_end: bool = False) -> bytes:
         """Return this number of bytes, or none at the end of the file if that is allowed."""
@@ -148,8 +165,7 @@ def first(path: str | Path, *, partial: bool = False) -> First | None:
         raise InputError(f"{path}: {error.strerror or error}") from None
     if packet is None:
         return None
-    described = tuple((each.link_type, each.name) for each in source.interfaces)
-    return First(packet.time_ns, described or ((packet.link_type, packet.interface),))
+    return First(packet.time_ns, packet.section.interfaces or ((packet.link_type, packet.interface),))
 
 
 def _opened(path: str | Path) -> BinaryIO:
@@ -228,13 +244,13 @@ class _Interface:
 
 
 def _next_generation(source: _Source) -> Iterator[Captured]:
-    order, section = "<", 0
+    order, section, number = "<", 0, -1
     interfaces = source.interfaces
     kind = 0x0A0D0D0A
     while True:
         length_bytes = source.take(4)
         if kind == 0x0A0D0D0A:
-            order, section = _byte_order(source), len(interfaces)
+            order, section, number = _byte_order(source), len(interfaces), number + 1
             length = struct.unpack(order + "I", length_bytes)[0]
             _block(source, order, length, 12, 16)
         else:
@@ -243,7 +259,10 @@ def _next_generation(source: _Source) -> Iterator[Captured]:
             if kind == _INTERFACE:
                 interfaces.append(_interface(source, order, body))
             elif kind in (_ENHANCED, _SIMPLE):
-                found = _packet(source, order, kind, body, section)
+                if source.section is None or source.section.number != number:
+                    described = tuple((each.link_type, each.name) for each in interfaces[section:])
+                    source.section = Section(number, section, described)
+                found = _packet(source, order, kind, body, source.section)
                 source.number += 1
                 yield found
         head = source.take(4, may_end=True)
@@ -290,18 +309,19 @@ def _interface(source: _Source, order: str, body: bytes) -> _Interface:
     return _Interface(struct.unpack(order + "H", body[:2])[0], name, ticks, offset)
 
 
-def _packet(source: _Source, order: str, kind: int, body: bytes, section: int) -> Captured:
-    """Read the block of a packet; `section` is the first interface of the section."""
+def _packet(source: _Source, order: str, kind: int, body: bytes, section: Section) -> Captured:
+    """Read the block of a packet."""
     if kind == _SIMPLE:
         raise source.wrong("is a simple packet block, which has no time: expected enhanced packet blocks")
     if len(body) < 20:
         raise source.wrong("is a packet block and is too short")
     number, high, low, kept, length = struct.unpack(order + "5I", body[:20])
-    if section + number >= len(source.interfaces):
-        raise source.wrong(f"is of interface {number}, of which there are {len(source.interfaces) - section}")
+    here = section.first_interface
+    if here + number >= len(source.interfaces):
+        raise source.wrong(f"is of interface {number}, of which there are {len(source.interfaces) - here}")
     if kept > len(body) - 20:
         raise source.wrong(f"says that it has {kept} bytes and has {len(body) - 20}")
-    at = source.interfaces[section + number]
+    at = source.interfaces[here + number]
     time_ns = (high << 32 | low) * 10**9 // at.ticks_per_second + at.offset_s * 10**9
-    data, number = body[20 : 20 + kept], section + number
-    return Captured(source.number + 1, time_ns, at.link_type, at.name, length, data, number, source.name)
+    data, place, count = body[20 : 20 + kept], here + number, source.number + 1
+    return Captured(count, time_ns, at.link_type, at.name, length, data, place, source.name, section)

@@ -4,7 +4,8 @@ A point of observation is an interface of a capture, or of captures that continu
 ``tcpdump -C`` do. A file continues an earlier one if it begins when that one has ended and describes the same
 interfaces (link types and names). Of several files that it could continue, it continues the one whose name
 begins most like its own, then the one that ended last. Files whose times overlap are different points. The
-order in which files are given changes nothing.
+order in which files are given changes nothing. Sections of a pcapng file continue each other as files do, and
+are read in the order of the file.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ class _File:
     """Of its packets so far."""
 
 
+_Due = tuple[int, int, tuple[int, Captured], Iterator[tuple[int, Captured]], _File]
+"""Time, order of opening, the packet and its section, where the next ones come from, their file."""
+
+
 def in_order(
     paths: Sequence[str | Path],
     *,
@@ -44,31 +49,63 @@ def in_order(
     InputError
         As from `captures.read`.
     """
-    numbers: dict[tuple[int, int], int] = {}
+    numbers: dict[tuple[int, int, int], int] = {}
     packets = (
         _merged(paths, partial, ended)
         if len(paths) > 1
-        else ((0, packet) for packet in captures.read(paths[0], partial=partial, ended=ended))
+        else ((0, *each) for each in _placed(captures.read(paths[0], partial=partial, ended=ended)))
     )
-    for series, packet in packets:
-        place = (series, packet.interface_number)
+    for series, chain, packet in packets:
+        place = (series, chain, packet.interface_number - packet.section.first_interface)
         point = numbers.get(place)
         if point is None:
             point = numbers[place] = len(numbers)
         yield point, packet
 
 
+@dataclass(slots=True)
+class _Chain:
+    """Sections of a file that continue each other."""
+
+    number: int
+    interfaces: tuple[tuple[int, str], ...]
+    first_ns: int
+    """Of the first packet of its last section."""
+    last_ns: int
+    """Of its packets so far."""
+
+
+def _placed(packets: Iterator[Captured]) -> Iterator[tuple[int, Captured]]:
+    """Yield the packets of a file, each with the number of the sections that its own one continues."""
+    chains: list[_Chain] = []
+    section, chain = -1, None
+    for packet in packets:
+        if chain is None or packet.section.number != section:
+            section, begins = packet.section.number, packet.time_ns
+            able = [
+                one
+                for one in chains
+                if one.interfaces == packet.section.interfaces and one.first_ns < begins >= one.last_ns
+            ]
+            chain = max(able, key=lambda one: one.last_ns, default=None)
+            if chain is None:
+                chain = _Chain(len(chains), packet.section.interfaces, begins, begins)
+                chains.append(chain)
+            chain.first_ns = begins
+        chain.last_ns = max(chain.last_ns, packet.time_ns)
+        yield chain.number, packet
+
+
 def _merged(
     paths: Sequence[str | Path], partial: bool, ended: Callable[[str], None] | None
-) -> Iterator[tuple[int, Captured]]:
+) -> Iterator[tuple[int, int, Captured]]:
     begins = ((str(path), captures.first(path, partial=partial)) for path in paths)
     waiting = [_File(path, first) for path, first in begins if first is not None]
     waiting.sort(key=lambda file: (file.first.time_ns, file.path), reverse=True)
     done: list[_File] = []
     """The last file of each series that may be continued."""
     count = 0
-    # Time, order of opening, the packet, where the next ones come from, their file.
-    due: list[tuple[int, int, Captured, Iterator[Captured], _File]] = []
+    due: list[_Due] = []
     opened = 0
     while waiting or due:
         # What ends at a time comes before what begins at it.
@@ -81,27 +118,29 @@ def _merged(
                 file.series = before.series
                 done.remove(before)
             opened += 1
-            _advance(due, captures.read(file.path, partial=partial, ended=ended), file, opened, done)
+            packets = _placed(captures.read(file.path, partial=partial, ended=ended))
+            _advance(due, packets, file, opened, done)
             continue
-        _, order, packet, rest, file = heapq.heappop(due)
-        yield file.series, packet
+        _, order, (chain, packet), rest, file = heapq.heappop(due)
+        yield file.series, chain, packet
         _advance(due, rest, file, order, done)
 
 
 def _advance(
-    due: list[tuple[int, int, Captured, Iterator[Captured], _File]],
-    rest: Iterator[Captured],
+    due: list[_Due],
+    rest: Iterator[tuple[int, Captured]],
     file: _File,
     order: int,
     done: list[_File],
 ) -> None:
     """Make the next packet of a file due, or its series one that may be continued."""
-    packet = next(rest, None)
-    if packet is None:
+    placed = next(rest, None)
+    if placed is None:
         done.append(file)
         return
-    file.last_ns = max(file.last_ns, packet.time_ns)
-    heapq.heappush(due, (packet.time_ns, order, packet, rest, file))
+    time_ns = placed[1].time_ns
+    file.last_ns = max(file.last_ns, time_ns)
+    heapq.heappush(due, (time_ns, order, placed, rest, file))
 
 
 def _continued(file: _File, done: list[_File]) -> _File | None:

@@ -86,7 +86,7 @@ class Sampling:
                 continue
             names = f"{self._name(taken)} and {self._name(other)}"
             if not values.get(taken) or other not in values:
-                raise InputError(f"{where}: expected both {names}: one alone is no sampling factor")
+                raise InputError(f"{where}: expected both {names}: neither alone is a sampling factor")
             stated[names] = of(values[taken], values[other])
         for name, factor in stated.items():
             if factor < 1:
