@@ -468,3 +468,22 @@ fn a_training_job_has_its_tensor_groups_in_hosts() {
     // Only gradients cross the network: each rank's ring with the same place in other hosts.
     assert!(!kept.flows.is_empty() && imbalance(&bytes) < 1.07, "{bytes:?}");
 }
+
+#[test]
+fn no_step_over_several_links_of_a_host_takes_less_than_its_ideal_time() {
+    for (channels, bytes) in [(4, "1000B"), (4, "10KB"), (4, "8MB"), (3, "4KB"), (1, "10KB")] {
+        for policy in ["round-robin", "least-bytes", "all"] {
+            let text = format!(
+                "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 2\ngpus = 1\nplanes = 4\nspines = 2\n[host]\n\
+                 nic_policy = \"{policy}\"\n[transport]\nrecovery = \"selective-repeat\"\nreordering = 4096\nmtu = \"4KB\"\n\
+                 controller = {{ kind = \"none\" }}\n[[workload]]\nkind = \"collective\"\noperation = \"broadcast\"\n\
+                 algorithm = \"tree\"\nbytes = \"{bytes}\"\nchannels = {channels}\n"
+            );
+            let (_, _, outcome) = sent(&text, &[]);
+            let step = &outcome.steps[0];
+            let (took, ideal) = (step.finish.expect("an end").0, step.ideal.expect("an ideal time").0);
+            let what = format!("{bytes}, {channels} channels, {policy}: {took} of {ideal}");
+            assert!(took >= ideal && (channels < 4 || took * 100 <= ideal * 105), "{what}");
+        }
+    }
+}

@@ -274,6 +274,9 @@ impl Estimate {
         found.extend(self.clock_warning(scenario, size));
         found.extend(self.replay.overload.as_ref().map(overload_warning));
         found.extend(recurring::warnings(scenario, self));
+        if size.complete && size.drawn == size.flows {
+            found.extend(scenario.measure.without_flow(size.flows));
+        }
         found
     }
 

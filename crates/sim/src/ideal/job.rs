@@ -40,7 +40,7 @@ struct Alone {
     /// Transmission of all its packets at the rate of its sender, and at that of its receiver.
     sending: Time,
     receiving: Time,
-    /// Latency of its smallest packet without its transmission on the first link, and without the last one.
+    /// Latency of its smallest packet without its transmission on the first link, and without that on the last one.
     after: Time,
     before: Time,
 }
@@ -157,8 +157,8 @@ impl Ideals {
         let sending = self.transports[usize::from(flow.transport)];
         let (delivered, _) = self.configured(flow, &sending, &sending, false)?;
         let (acknowledged, _) = self.configured(flow, &sending, &sending, true)?;
-        let rate = |host| self.links.host_rate(&self.routes[0], host);
-        let (from, to) = (rate(flow.src)?, rate(flow.dst)?);
+        let rates = |host| self.links.host_rates(&self.routes[0], host);
+        let ([from, first], [to, last]) = (rates(flow.src)?, rates(flow.dst)?);
         let framing = sending.framing;
         let runs = framing.runs(flow.size).into_iter().filter(|run| run.packets > 0);
         let wire = runs.clone().map(|run| run.packets * run.bytes).sum();
@@ -170,8 +170,8 @@ impl Ideals {
             acknowledged,
             sending: from.transmission_time(wire),
             receiving: to.transmission_time(wire),
-            after: latency.saturating_sub(from.transmission_time(smallest)),
-            before: latency.saturating_sub(to.transmission_time(smallest)),
+            after: latency.saturating_sub(first.transmission_time(smallest)),
+            before: latency.saturating_sub(last.transmission_time(smallest)),
         })
     }
 }

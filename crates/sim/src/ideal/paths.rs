@@ -76,9 +76,9 @@ impl Links {
         sides.map(|side| Layer::of(self.line(self.kind[side as usize]))).reduce(Layer::with)
     }
 
-    /// Rate of all links of a host together.
-    pub fn host_rate(&self, map: &Map, host: HostId) -> Option<Rate> {
-        self.of_host(map, host).map(|layer| Rate(layer.total))
+    /// Rate of all links of a host together, and of the slowest of them.
+    pub fn host_rates(&self, map: &Map, host: HostId) -> Option<[Rate; 2]> {
+        self.of_host(map, host).map(|layer| [Rate(layer.total), layer.slowest])
     }
 
     /// A lower bound for paths with `hops` links: the best links of the two ends, and between them the best

@@ -34,6 +34,31 @@ pub struct MeasureConfig {
     pub capture: Option<CaptureConfig>,
 }
 
+impl MeasureConfig {
+    /// A warning for each list of flows with numbers that a run of this many flows does not have.
+    pub fn without_flow(&self, flows: u64) -> Vec<String> {
+        let lists = [("goodput", &self.flow_goodput), ("controllers", &self.controllers)];
+        let lists = lists.iter().filter_map(|(key, sampled)| Some((key, &sampled.as_ref()?.what)));
+        let warning = |(key, listed): (&&str, &Vec<u32>)| {
+            let beyond: Vec<u32> = listed.iter().copied().filter(|flow| u64::from(*flow) >= flows).collect();
+            let which = match beyond[..] {
+                [] => return None,
+                [one] => format!("there is no flow {one}"),
+                [first, ..] => {
+                    format!("there is no flow {first}, nor {} others of the list", beyond.len() - 1)
+                }
+            };
+            let known = match flows {
+                0 => "the run has none".to_string(),
+                1 => "the only one is flow 0".to_string(),
+                _ => format!("the run has flows 0 to {}", flows - 1),
+            };
+            Some(format!("measure.{key}.flows: {which}, {known}: a series of it is zero or missing"))
+        };
+        lists.filter_map(warning).collect()
+    }
+}
+
 /// Which packets are written down, and how much of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CaptureConfig {

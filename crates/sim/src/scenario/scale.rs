@@ -19,6 +19,9 @@ const MAX: i64 = 1_000_000;
 /// Keys whose texts are names, whatever they look like.
 const NAMES: &[&str] = &["name", "group", "kind", "file", "between", "hosts", "to"];
 
+/// Keys whose numbers, without a unit, are rates.
+const RATES: &[&str] = &["teraflops"];
+
 /// What `[scale]` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
@@ -162,6 +165,11 @@ impl Scaler<'_> {
                     self.text(value, path);
                 }
             }
+            Data::Scalar(value) if RATES.contains(&key) => match value {
+                Value::Integer(rate) => *value = Value::Number(*rate as f64 / self.by as f64),
+                Value::Number(rate) => *rate /= self.by as f64,
+                _ => {}
+            },
             Data::Scalar(_) => {}
         }
     }

@@ -101,6 +101,13 @@ fn a_default_rate_of_fabric_links_is_scaled_and_one_by_oversubscription_follows_
 }
 
 #[test]
+fn computations_of_training_take_longer() {
+    let training = "{ kind = \"training\", layers = 2, hidden = 64, sequence = 64, teraflops = 300 }";
+    let slow = load_with(BASE, &[("workload.0", training), ("scale.by", "10")]).unwrap();
+    assert!(slow.resolved().contains("teraflops = 30.0"), "{}", slow.resolved());
+}
+
+#[test]
 fn gains_in_hertz_are_divided() {
     let sets = [("switch.queue", "{ kind = \"dualpi2\", alpha = 0.2 }"), ("scale.by", "500")];
     let slow = load_with(BASE, &sets).unwrap();

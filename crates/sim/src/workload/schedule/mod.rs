@@ -146,7 +146,11 @@ impl Asked {
 
 /// The text of an operation with more messages than can be numbered.
 pub fn too_many(messages: u128) -> String {
-    format!("{messages} messages in one operation exceed the limit of {}: use a larger chunk", u32::MAX)
+    format!(
+        "{messages} messages in one operation exceed the limit of {}: use fewer ranks, an algorithm with fewer messages, or a \
+         larger chunk if one is set",
+        u32::MAX
+    )
 }
 
 /// The number of messages, if they can be numbered.
