@@ -1,7 +1,8 @@
 //! The process of hosts: the hosts of a scenario as the engine has them, between real interfaces that lead to switches.
 //!
-//! A frame counts from when the kernel received it plus the link's delay, and what a host sends leaves here when it is due at
-//! the far end of its link. So a process that is late decides as one that is not, if it is late by less than a delay.
+//! A frame counts from when the kernel received it plus its own time on the link and the link's delay, and what a
+//! host sends leaves here when it is due at the far end of its link. So a process that is late decides as one that is
+//! not, if it is late by less than a delay.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,6 +22,7 @@ use weftline_sim::{Passing, RunError, Simulation, World};
 use crate::carrier::{self, Ends, Int};
 use crate::plan::{number, text};
 use crate::socket::{Batch, Interface};
+use crate::transmitter::Transmitter;
 use crate::waiting::{Clock, Histogram, Ready, UNIT_NS, end_on_signal, ended};
 
 /// Frames of a host that may be in flight to its switch: more are refused and counted.
@@ -48,12 +50,15 @@ struct HostLink {
     local: u32,
     /// From when a frame comes here until it is at the host.
     delay: Time,
+    /// The time of frames on the link, where the switch's port is a kernel's.
+    transmitter: Option<Transmitter>,
 }
 
 impl Hosts {
-    /// Reads a task: `scenario` (TOML, with files relative to `base`), `addresses` of the hosts in their order, and `links` of `interface`,
-    /// `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the host and the switch), and `delayed`
-    /// (true: frames that come have had the link's delay already).
+    /// Reads a task: `scenario` (TOML, with files relative to `base`), `addresses` of the hosts in their order, and
+    /// `links` of `interface`, `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the
+    /// host and the switch), and either `delayed` (true: frames that come have passed the link already) or `rate_bps`
+    /// and `burst_bytes` of the kernel's port at the switch.
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Hosts, String> {
@@ -91,6 +96,7 @@ impl Hosts {
                     true => Time::ZERO,
                     false => config.topology.links[link as usize].delay,
                 },
+                transmitter: Transmitter::read(one),
             })
         };
         let links = list(&task["links"]).map(link).collect::<Result<Vec<_>, String>>()?;
@@ -231,14 +237,17 @@ impl Network {
     /// Takes the frames of a link.
     fn read(&mut self, place: usize, came: &mut Vec<Passing>) {
         let Network { wires, host_at, clock, batch, int, .. } = self;
-        let Some(Wire { link, interface, .. }) = wires.get(place) else { return };
+        let Some(Wire { link, interface, .. }) = wires.get_mut(place) else { return };
         let (offset, mut received, mut foreign) = (clock.offset(), 0, 0);
         for _ in 0..MOST_BATCHES {
             let now = clock.now();
             let more = interface.receive(batch, &mut |stamp, frame| {
                 received += 1;
                 let stamped = stamp.map(|stamp| (i128::from(stamp) - offset).max(0) as u64);
-                let at = stamped.map_or(now, |ns| Time::from_ns(ns).min(now)) + link.delay;
+                let given = stamped.map_or(now, |ns| Time::from_ns(ns).min(now));
+                let bytes = frame.map_or(0, <[u8]>::len);
+                let ends = link.transmitter.as_mut().map_or(given, |one| one.ends(given, bytes));
+                let at = ends + link.delay;
                 let host = |address| host_at.get(&address).copied();
                 let carried = frame.and_then(|frame| carrier::packet(frame, host, int.as_ref()));
                 match carried {

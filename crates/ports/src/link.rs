@@ -1,5 +1,4 @@
-//! One direction between two interfaces: a port with its link, or the delay alone where a kernel has rate and
-//! queue.
+//! One direction between two interfaces: a port with its link, or the link alone where a kernel has the port.
 
 use std::collections::VecDeque;
 
@@ -9,6 +8,7 @@ use weftline_sim::units::Time;
 use crate::frame::Names;
 use crate::plan::Direction;
 use crate::port::EnginePort;
+use crate::transmitter::Transmitter;
 
 /// Frames that may wait and be on the link: more are refused and counted, so that no plan fills the memory.
 const MOST_FRAMES: usize = 1 << 17;
@@ -19,6 +19,8 @@ pub struct Link {
     pub to: usize,
     delay: Time,
     port: Option<EnginePort>,
+    /// Of a link without a port.
+    transmitter: Option<Transmitter>,
     /// Frames of a link without a port, by the time at which they are due.
     wire: VecDeque<(Time, Vec<u8>)>,
     last: Time,
@@ -35,6 +37,7 @@ impl Link {
             to,
             delay: direction.delay,
             port: direction.port,
+            transmitter: direction.transmitter,
             wire: VecDeque::new(),
             last: Time::ZERO,
             received: 0,
@@ -54,7 +57,11 @@ impl Link {
         };
         match &mut self.port {
             Some(port) => port.offer(self.last, names.packet(frame, self.last), frame),
-            None => self.wire.push_back((self.last + self.delay, frame.to_vec())),
+            None => {
+                let last = self.last;
+                let ends = self.transmitter.as_mut().map_or(last, |one| one.ends(last, frame.len()));
+                self.wire.push_back((ends + self.delay, frame.to_vec()));
+            }
         }
         late
     }

@@ -1,5 +1,5 @@
-//! What a process serves: the directions of links between pairs of interfaces, with their delays alone or as a
-//! scenario configures their ports.
+//! What a process serves: the directions of links between pairs of interfaces, without ports or as a scenario
+//! configures them.
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -18,6 +18,7 @@ use weftline_sim::units::Time;
 use crate::carrier::Int;
 use crate::frame::Names;
 use crate::port::{EnginePort, Markers};
+use crate::transmitter::Transmitter;
 
 /// All that one process serves.
 pub struct Plan {
@@ -34,14 +35,17 @@ pub struct Direction {
     /// What the simulator calls the port that sends in this direction.
     pub entity: String,
     pub delay: Time,
-    /// None: the delay alone, where a kernel has the rate and the queue.
+    /// None: the link alone, where a kernel has the port.
     pub port: Option<EnginePort>,
+    /// The time of frames on a link whose port is a kernel's; none: they come at its rate.
+    pub transmitter: Option<Transmitter>,
 }
 
 impl Plan {
-    /// Reads a task: `directions` of `from`, `to` and `entity`, each with `delay_ns`, or with `node` (number) and
-    /// `local` (port of the node) of the task's `scenario` (TOML, with files relative to `base`); `hosts` (address to
-    /// number), `own_hosts` (true: they are the engine's), `sample_every_ns`.
+    /// Reads a task: `directions` of `from`, `to` and `entity`, each with `delay_ns` (and, where a kernel has the port,
+    /// `rate_bps` and `burst_bytes` of it), or with `node` (number) and `local` (port of the node) of the task's
+    /// `scenario` (TOML, with files relative to `base`); `hosts` (address to number), `own_hosts` (true: they are the
+    /// engine's), `sample_every_ns`.
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Plan, String> {
@@ -55,7 +59,8 @@ impl Plan {
                 (None, None) => return Err("the task: delay_ns is missing".to_string()),
             };
             let (from, to, entity) = (text(one, "from")?, text(one, "to")?, text(one, "entity")?);
-            directions.push(Direction { from, to, entity, delay, port });
+            let transmitter = Transmitter::read(one);
+            directions.push(Direction { from, to, entity, delay, port, transmitter });
         }
         let address = |(name, number): (&String, &Value)| {
             let address: Ipv4Addr = name.parse().ok()?;

@@ -1,9 +1,9 @@
-"""Links that pass by a process of the engine (`port_process.py`): their delays, and ports of switches.
+"""Links that pass by a process of the engine (`port_process.py`): their times, and ports of switches.
 
-The kernel stamps every frame as it arrives, so a frame leaves one delay after that however late it was read.
-Where the kernel has rates and queues, those are of the interface that the frame came from. Where the ports of
-switches are the engine's, every link passes by: discipline, rate, marks and delay are the simulator's, and
-hosts keep the kernel's ports.
+The kernel stamps every frame as it arrives, so a frame leaves at its time after that however late it was
+read: length / rate after the frame before it, and one delay. Where the kernel has rates and queues, those are
+of the interface that the frame came from. Where the ports of switches are the engine's, every link passes by:
+discipline, rate, marks and delay are the simulator's, and hosts keep the kernel's ports.
 """
 
 from __future__ import annotations
@@ -57,10 +57,9 @@ def task(scenario: Scenario, made: Plan) -> str:
             **one,
             "node": number[end.node],
             "local": int(end.interface[1:]),
-            # The process of the hosts gives what they send the link's delay.
-            **({"delay_ns": 0} if made.engine_hosts and not end.port.is_switch else {}),
+            **({} if end.port.is_switch else _of_host(made, end, ns)),
         }
-        for one, end, _ in _directions(made)
+        for one, end, ns in _directions(made)
     ]
     hosts = [node for node in made.nodes if node.is_host]
     addresses = {address: at for at, node in enumerate(hosts) for address in (node.address, *node.aliases)}
@@ -79,8 +78,14 @@ def task(scenario: Scenario, made: Plan) -> str:
 
 
 def delays(made: Plan) -> str:
-    """Return the task of the process where it gives links their delays alone."""
-    return json.dumps({"directions": [{**one, "delay_ns": ns} for one, _, ns in _directions(made)]})
+    """Return the task of the process where it gives links their times alone."""
+    directions = [{**one, **end.port.times, "delay_ns": ns} for one, end, ns in _directions(made)]
+    return json.dumps({"directions": directions})
+
+
+def _of_host(made: Plan, end: End, delay_ns: int) -> dict[str, int]:
+    """Return the times of a link from a host; what hosts of the engine send has had them already."""
+    return {"delay_ns": 0} if made.engine_hosts else {**end.port.times, "delay_ns": delay_ns}
 
 
 def _directions(made: Plan) -> Iterator[tuple[dict[str, str], End, int]]:
@@ -94,7 +99,8 @@ def _directions(made: Plan) -> Iterator[tuple[dict[str, str], End, int]]:
 def differs() -> list[str]:
     """Return what engine and lab do not have alike with these ports."""
     return [
-        "ports of switches are the engine's; those of hosts the kernel's (tbf), whose burst is two packets",
+        "ports of switches are the engine's; those of hosts the kernel's (tbf), which give their links up to "
+        "two packets at once",
         "flows are numbered in the order in which ports see them: their hashes are not the simulated run's",
     ]
 

@@ -177,6 +177,17 @@ class Plan:
         """Links between namespaces that do not."""
         return [] if self.engine_ports else [link for link in self._others if not link.delay_ns]
 
+    def untimed(self) -> list[str]:
+        """Return that packets take no time on links without a delay, if there are any."""
+        if not self.direct:
+            return []
+        slowest = min(end.port.rate_bps for link in self.direct for end in (link.a, link.b))
+        longest = max(link.mtu for link in self.direct) + ETHERNET_BYTES
+        return [
+            f"{len(self.direct)} links without a delay pass by no process: after a pause a packet is at "
+            f"their far end at once, not after length / rate (up to {8e3 * longest / slowest:.3g} ms a link)"
+        ]
+
     @property
     def own_nodes(self) -> list[Node]:
         """Nodes that have a namespace."""
@@ -431,6 +442,7 @@ def make(
     )
     if made.wires:
         made.port_task = engine_ports.task(scenario, made) if engine else engine_ports.delays(made)
+    made.differs += made.untimed()
     if hosts:
         engine_hosts.check(scenario, made)
     return made

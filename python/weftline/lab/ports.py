@@ -16,6 +16,11 @@ from dataclasses import dataclass
 from weftline.errors import RunFailed
 
 BURST_PACKETS = 2
+BURST = (
+    "a port of the kernel gives its link up to two packets at once (burst of tbf), which pass it one after "
+    "the other: its queue shows one packet fewer, and takes one more"
+)
+"""What engine and lab do not have alike at such a port."""
 SIOCETHTOOL = 0x8946
 ETHERNET_BYTES = 14
 # Command to set, command to get, and what it is.
@@ -40,17 +45,26 @@ class Port:
     bands: bool = False
     """Frames of control priority go first; `queue_packets` is the limit of each band."""
 
+    @property
+    def burst_bytes(self) -> int:
+        """Bytes that the port gives to its link at once after a pause."""
+        return BURST_PACKETS * (self.mtu + ETHERNET_BYTES)
+
+    @property
+    def times(self) -> dict[str, int]:
+        """What a process needs to give frames of this port their time on the link: length / rate each."""
+        return {"rate_bps": self.rate_bps, "burst_bytes": self.burst_bytes}
+
 
 def set_up(namespace: str, interface: str, port: Port) -> None:
     """Give an interface its rate and its queue."""
     from weftline.lab.network import run, tool
 
-    burst = BURST_PACKETS * (port.mtu + ETHERNET_BYTES)
     frames = port.queue_packets * (port.mtu + ETHERNET_BYTES)
     # tbf counts what waits; the packet on the wire of the simulator is the tokens that were taken here.
     limit = port.queue_bytes or frames
     at = (tool("tc"), "-n", namespace, "qdisc", "add", "dev", interface)
-    rate = ("rate", f"{port.rate_bps}bit", "burst", str(burst), "limit", str(limit))
+    rate = ("rate", f"{port.rate_bps}bit", "burst", str(port.burst_bytes), "limit", str(limit))
     run(*at, "root", "handle", "1:", "tbf", *rate)
     if port.bands:
         # The limit of a band of pfifo_fast is that of its device.
