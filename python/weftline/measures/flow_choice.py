@@ -7,6 +7,7 @@ flows: a percentile of slowdowns all of it, a step its group, a percentile of qu
 from __future__ import annotations
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -137,13 +138,13 @@ class FlowChoice:
             return run.slowdown(bins=bins, scheme=scheme, group=self.group)
         return slowdown_of(run, self.of_run(run), bins=bins, scheme=scheme)
 
-    def sized_slowdowns(self, run: Run) -> tuple[list[int], list[float]]:
+    def sized_slowdowns(self, run: Run) -> tuple[Sequence[int], Sequence[float]]:
         """Return the sizes of the finished flows that count, ascending, and the slowdown of each."""
         of = flow_rows.read(run)
         size_of, slowdown_of = of["size_bytes"], of["slowdown"]
         rows = [n for n in flow_rows.chosen(run, self.of_run(run)) if slowdown_of[n] is not None]
         rows.sort(key=size_of.__getitem__)
-        return [size_of[n] for n in rows], [slowdown_of[n] for n in rows]
+        return array("Q", (size_of[n] for n in rows)), array("d", (slowdown_of[n] for n in rows))
 
     def text(self) -> str:
         """Return ``"All flows of group web count, except those that start in the first 1ms of ..."``."""

@@ -183,7 +183,7 @@ class Line:
         return points
 
     @cached_property
-    def sized(self) -> list[tuple[list[int], list[float]]]:
+    def sized(self) -> list[tuple[Sequence[int], Sequence[float]]]:
         """The sizes of the flows of each run that count, ascending, and the slowdown of each."""
         return [self.by_size.sized_slowdowns(run) for run in self.runs]
 
@@ -191,7 +191,7 @@ class Line:
         """Return ``count`` and percentiles of the flows of more than `above` and up to `end` bytes."""
         rows = []
         for sizes, slowdowns in self.sized:
-            values = slowdowns[bisect_right(sizes, above) : bisect_right(sizes, end)]
+            values = list(slowdowns[bisect_right(sizes, above) : bisect_right(sizes, end)])
             zeros = [0] * len(values)
             found = _native.slowdown_of(zeros, zeros, values, 1, "equal-count")
             rows.append(json.loads(found)["overall"])

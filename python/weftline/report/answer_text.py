@@ -29,7 +29,7 @@ _SIZES = {
 def question(lines: Sequence[Line], others: Sequence[Line] = ()) -> str:
     """Return what these runs ask, as one question, without what is not the same for all.
 
-    `others` are lines that are not named one by one, but belong to the question.
+    `others` are lines that the question is about too, but does not name.
     """
     names = [line.label for line in lines]
     names += [f"{len(others)} other{'s' * (len(others) > 1)}"] if others else []

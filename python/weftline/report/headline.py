@@ -58,8 +58,8 @@ def _title(lines: Sequence[Line], name: str) -> str:
 def _card(lines: Sequence[Line], names: Sequence[str], title: str, *, is_alarm: bool = False) -> KeyNumber:
     """Return a card of the sum of some metrics: a bar for each line, or one number that is that of all lines.
 
-    It has up to `MAX_LINES` lines, and says how many it leaves out: the first, of an alarm those that are not
-    zero first. "–" stands for a percentile of too few flows; the card is empty if it is one for all lines.
+    It has up to `MAX_LINES` lines, with a note if there are more. In an alarm those that are not zero come
+    first. "–" stands for a percentile of too few flows; the card is empty if it is one for all lines.
     """
     found = []
     few = {line.label for line in lines if any(_is_of_few(line, name) for name in names)}

@@ -149,7 +149,8 @@ def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool 
     finished = [line for line in lines if line.has_flows]
     flows = []
     # Flows of one size share a bin: there is nothing to draw by size.
-    if by_size and any(len({size for sizes, _ in line.sized for size in sizes}) > 1 for line in finished):
+    ends = [{size for sizes, _ in line.sized for size in (sizes[0], sizes[-1])} for line in finished]
+    if by_size and any(len(of) > 1 for of in ends):
         caption = line_notes.ideal_text(finished)
         flows.append(specs.slowdown("FCT slowdown by flow size", finished, caption=caption))
     if finished:

@@ -362,7 +362,7 @@ def _sparks(view: View, given: dict[str, str], names: list[str]) -> tuple[str, s
 
 
 def _spark(view: View, name: str) -> dict[str, list[list[float]]]:
-    """The small figures of a run; none of one that may not be read, which says so when it is opened."""
+    """The small figures of a run; none of one that may not be read: opening it gives the error."""
     try:
         return sparks.of(view.catalogue.folder(name))
     except InputError:
