@@ -68,6 +68,17 @@ def test_links_on_which_a_packet_takes_no_time_are_named_with_the_time(short: Pa
     assert not any("without a delay" in text for text in plan.make(Scenario(short), KERNEL, []).differs)
 
 
+def test_a_limit_that_each_band_has_is_named_with_the_sum(short: Path) -> None:
+    scenario = runs.scenario_of(str(short), ['switch.queue={ kind = "fifo", packets = 60 }'], None)
+    for made, expected in (
+        (plan.make(scenario, KERNEL, [], hosts=True), True),
+        (plan.make(scenario, KERNEL, [], hosts=True, engine=True), False),
+        (plan.make(scenario, KERNEL, []), False),
+        (plan.make(Scenario(short), KERNEL, [], hosts=True), False),
+    ):
+        assert any("up to 180 packets wait" in text for text in made.differs) is expected
+
+
 @pytest.mark.parametrize("whose", [{}, {"ports": "engine"}, {"hosts": "engine"}], ids=str)
 @pytest.mark.usefixtures("machine", "nothing_left")
 def test_no_packet_is_faster_than_its_length_over_the_rate(

@@ -28,7 +28,7 @@ from weftline.lab import (
     kernel_hosts,
     stamps,
 )
-from weftline.lab.ports import ETHERNET_BYTES, Port
+from weftline.lab.ports import BANDS, ETHERNET_BYTES, Port
 from weftline.lab.resolved import ns, size
 from weftline.scenario import Scenario
 
@@ -186,6 +186,17 @@ class Plan:
         return [
             f"{len(self.direct)} links without a delay pass by no process: after a pause a packet is at "
             f"their far end at once, not after length / rate (up to {8e3 * longest / slowest:.3g} ms a link)"
+        ]
+
+    def limits_of_bands(self) -> list[str]:
+        """Return that a limit in packets is that of each band, if ports of the kernel have bands."""
+        packets = max((end.port.queue_packets for end in self.ends() if end.port.bands), default=0)
+        if self.engine_ports or not packets:
+            return []
+        return [
+            f"switch.queue.packets = {packets}: ports of the kernel with priorities (pfifo_fast) have this "
+            f"limit for each of {BANDS} bands, so up to {BANDS * packets} packets wait where the simulator's "
+            f"port holds {packets}; ports of the engine (--ports engine) have one limit for all"
         ]
 
     @property
@@ -442,7 +453,7 @@ def make(
     )
     if made.wires:
         made.port_task = engine_ports.task(scenario, made) if engine else engine_ports.delays(made)
-    made.differs += made.untimed()
+    made.differs += [*made.untimed(), *made.limits_of_bands()]
     if hosts:
         engine_hosts.check(scenario, made)
     return made

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from weftline.errors import RunFailed
 
 BURST_PACKETS = 2
+BANDS = 3
+"""Of pfifo_fast, each of which holds as many packets as the device's queue is long."""
 BURST = (
     "a port of the kernel gives its link up to two packets at once (burst of tbf), which pass it one after "
     "the other: its queue shows one packet fewer, and takes one more"
