@@ -172,8 +172,8 @@ pub fn slowdown_of(
     Ok(results::slowdown::to_json(&points, scheme).to_string())
 }
 
-/// The cumulative curve of a number of the finished flows, `[[value, share at or below it], ...]` as JSON: a point
-/// for each distinct value, thinned to at most `points` points.
+/// The cumulative curve of a number of the finished flows, `[[value, share at or below it], ...]` as JSON: a
+/// point for each distinct value, thinned to at most `points` points.
 #[pyfunction]
 #[pyo3(signature = (dir, column, points=300, group=None))]
 pub fn distribution(

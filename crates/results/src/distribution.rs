@@ -1,8 +1,8 @@
 //! How a number of the flows is distributed: the points of its cumulative curve, one for each distinct value.
 //!
-//! Where there are too many, some are left out, never the first and the last. Half of those that stay stand at equal
-//! steps of the share, half at equal steps of the logarithm of what is left above, so that a tail to one flow in a
-//! million keeps its shape with a few hundred points.
+//! Where there are too many, some are left out, never the first and the last. Half of those that stay stand
+//! at equal steps of the share, half at equal steps of the logarithm of what is left above, so that a tail to
+//! one flow in a million keeps its shape with a few hundred points.
 
 use std::path::Path;
 
@@ -18,9 +18,9 @@ pub const COLUMNS: &[(&str, &str)] = &[
     ("goodput_bps", "payload over completion time in bit/s"),
 ];
 
-/// At most `max_points` points (value, share of flows at or below it; 0: all, 1: the last) of a column in [`COLUMNS`]
-/// over the finished flows that are wanted, one for each distinct value; both ascend, the last share is 1. Empty where
-/// no flow finished.
+/// At most `max_points` points (value, share of flows at or below it; 0: all, 1: the last) of a column in
+/// [`COLUMNS`] over the finished flows that are wanted, one for each distinct value; both ascend, the last
+/// share is 1. Empty where no flow finished.
 ///
 /// Errors: the folder has no table of flows, or the column is none of those.
 pub fn read(

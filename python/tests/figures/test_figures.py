@@ -148,7 +148,7 @@ def test_what_was_not_measured_names_the_key_that_asks_for_it(bare):
 
 
 def shares(found):
-    """Return the cumulative curve of some values, counted one by one."""
+    """Return the cumulative curve of some values, each counted by itself."""
     return [(value, sum(v <= value for v in found) / len(found)) for value in sorted(set(found))]
 
 

@@ -132,9 +132,9 @@ WHATEVER = (
     *("steps differ", "paths differ", "flows differ", "ideals differ", "measures differ"),
     *("flows", "requests"),
 )
-"""Kinds of reasons that are marked at a difference whatever its interval, and if it has none.
+"""Kinds of reasons that are marked at a difference with any interval, and at one without.
 
-Its two numbers are not of the same thing, or one of them is of too few flows.
+Its two numbers cannot be compared, or they are percentiles of too few flows.
 """
 
 
