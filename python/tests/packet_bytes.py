@@ -89,6 +89,12 @@ def roce(operation: int, number: int, payload: int, *, extended: bytes = b"", pa
     return base + extended + bytes(payload + padding + 4)
 
 
+def lab_packet(flow: int, first: int, payload: int, *, kind=0, aux=0, sender=0, trimming=0) -> bytes:
+    """The payload of a datagram of a host of the simulator: fields, and zeros as long as the payload."""
+    fields = struct.pack(">QQ4I3H", first, 7, flow, sender, 0xBEEF, aux, payload, 0, 1448)
+    return fields + bytes([kind, 1, 1, 0, 0, 0, trimming, 1, 0, 0]) + bytes(payload)
+
+
 def datagram(payload: bytes, port: int, *, ends=("10.0.0.1", "10.0.0.2"), source_port: int = 50_000) -> bytes:
     """An Ethernet frame with a UDP datagram."""
     body = udp(source_port, port, len(payload)) + payload

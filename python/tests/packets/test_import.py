@@ -19,6 +19,7 @@ from packet_bytes import (
     ethernet,
     interfaces,
     ipv4,
+    lab_packet,
     next_generation,
     roce,
     segment,
@@ -148,6 +149,44 @@ def test_payload_of_roce_has_no_headers_and_acknowledgements_are_no_flow(tmp_pat
     path.write_bytes(classic([(1000 * at, frame) for at, frame in enumerate(frames)]))
     # Packet 8 was sent twice; of what came back, only the answer to a read is data.
     assert rows(path) == [(0, 1, 3 * 1024 + 101 + 10, 0), (1, 0, 40, 9000)]
+
+
+def test_payload_of_hosts_of_the_simulator_counts_once_by_the_numbers_of_their_transport(tmp_path):
+    path = tmp_path / "a.pcapng"
+    ends = ("10.0.0.2", "10.0.0.1")
+    # Packets of one flow, which may differ in their source port: first, second number, sender.
+    flows = [
+        # TCP, RDMA: the first byte, bytes left.
+        [(at, 50_000, 0) for at in (0, 1000, 500, 2000)],
+        # A flow that is so long that its last packets could be messages.
+        [(at, 10**7 - at, 0) for at in (0, 10**7 - 2000, 10**7 - 1000)],
+        # Packets of the flow in the upper half.
+        [(4 << 32 | number, 9, 0) for number in (0, 1, 1, 3)],
+        # Size of the message, number of the packet.
+        [(3000, number, 0) for number in (2, 0, 0, 1)],
+        # Subflows of a connection, one of which sends what the other one has sent.
+        [(0, 0, 1), (1000, 1000, 1), (0, 2000, 1 << 24), (1000, 1000, 1 << 24)],
+    ]
+    sent = [
+        (flow, lab_packet(flow, first, 1000, aux=aux, sender=sender))
+        for flow, packets in enumerate(flows)
+        for first, aux, sender in packets
+    ]
+    frames = [datagram(each, 22_342, source_port=50_000 + place) for place, (_, each) in enumerate(sent)]
+    frames += [datagram(lab_packet(0, 1000, 0, kind=1), 22_342, ends=ends)]
+    frames += [datagram(lab_packet(2, 4 << 32 | 2, 1000, trimming=3), 22_342)]
+    # INT before the whole segment: a packet of the last flow.
+    last = udp(7, 22_342, 1048) + lab_packet(4, 2000, 1000, aux=3000, sender=1)
+    shim = struct.pack(">BBBB", 0x18, 3, 0, 17) + struct.pack(
+        ">BBBBHHHH", 0x20, 0, 7, 5, 0x9400, 0x5746, 0x6000, 0
+    )
+    frames += [datagram(shim + last, 49_203, source_port=7)]
+    # Another protocol.
+    frames += [datagram(bytes(60), 22_342, source_port=8)]
+    path.write_bytes(interfaces([(at % 2, at, frame) for at, frame in enumerate(_twice(frames))], ["a", "b"]))
+    found = traces.read([path])
+    assert sorted(row[2] for row in found.rows) == [60, 3000, 3000, 3000, 3000, 4000]
+    assert {row[:2] for row in found.rows} == {(0, 1)} and found.cut_off == 0
 
 
 def test_telemetry_is_no_payload_and_the_port_is_the_one_before_it(tmp_path):
@@ -647,7 +686,8 @@ def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
     chance = random.Random(7)
     cut = [fragments(bytes(300), version=at, protocol=6, number=1, size=80) for at in (4, 6)]
     seeds = [classic([segment(0, 1, 100)] * 3), next_generation([(0, segment(0, 1, 100)[1])] * 3)]
-    seeds += [interfaces([(0, at, each) for at, each in enumerate([*cut[0], *cut[1]])], ["a"])]
+    frames = [*cut[0], *cut[1], datagram(lab_packet(1, 0, 20), 22_342)]
+    seeds += [interfaces([(0, at, each) for at, each in enumerate(frames)], ["a"])]
     path = tmp_path / "a.pcap"
     for trial in range(600):
         data = bytearray(seeds[trial % len(seeds)])

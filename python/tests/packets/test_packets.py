@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tshark
-from packet_bytes import classic, datagram, roce
+from packet_bytes import classic, datagram, lab_packet, roce
 
 import weftline
 from weftline import _native
@@ -401,6 +401,25 @@ def test_what_cannot_be_captured_is_refused_with_its_key(measure, message, tmp_p
 def test_the_schema_lets_links_be_a_text_or_a_list():
     key = json.loads(_native.schema())["properties"]["measure"]["properties"]["pcap"]
     assert [kind["type"] for kind in key["anyOf"]] == ["string", "array"]
+
+
+def test_the_dissector_reads_packets_of_the_labs_hosts_with_and_without_int(tmp_path):
+    tshark.needed()
+    capture = tmp_path / "lab.pcap"
+    inner = struct.pack(">HHHH", 7, 22_342, 148, 0) + lab_packet(5, 2000, 92, aux=9, trimming=1)
+    shim = b"\x18\x03\0\x11" + struct.pack(">BBBBHHHH", 0x20, 0, 7, 5, 0x9400, 0x5746, 0x6000, 0)
+    frames = [datagram(lab_packet(4, 1 << 40, 100, kind=6), 22_342), datagram(shim + inner, 49_203)]
+    frames += [datagram(bytes(60), 22_342), datagram(lab_packet(4, 0, 0)[:40], 22_342)]
+    capture.write_bytes(classic(list(enumerate(frames))))
+    names = [f"weftline.lab.{key}" for key in ("flow", "first", "aux", "payload", "kind", "trimmable")]
+    rows = [
+        [value.replace("True", "1").replace("False", "0") for value in row]
+        for row in tshark.fields(capture, *names)
+    ]
+    assert rows[0] == ["4", str(1 << 40), "0", "100", "6", "0"]
+    assert rows[1] == ["5", "2000", "9", "92", "0", "1"]
+    assert not any(map(any, rows[2:]))
+    assert tshark.run(capture, "-Y", "_ws.malformed || _ws.lua.error") == []
 
 
 def test_the_command_says_what_a_capture_holds_and_prints_the_dissector(tmp_path, capsys):

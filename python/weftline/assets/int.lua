@@ -160,6 +160,11 @@ function int.dissector(buffer, info, root)
     return 0
   end
   show(info, said)
+  -- What followed IP before, where it is a packet of the lab (weftline.lua).
+  local inside = bit.band(bit.rshift(buffer(0, 1):uint(), 2), 3) == 2 and buffer(3, 1):uint() == 17
+  if inside and buffer:len() > length + 8 and buffer(length + 2, 2):uint() == LAB_PORT then
+    lab.dissector(buffer(length + 8):tvb(), info, root)
+  end
   return buffer:len()
 end
 

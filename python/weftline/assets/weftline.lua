@@ -1,11 +1,13 @@
 -- weftline's own headers for Wireshark and tshark: telemetry of RDMA packets (INT, PINT), tags of load balancers (MP-HULA's
--- marks, CONGA, Clove, ConWeave) and their probes, and the packets of pHost, pFabric, Fastpass, NDP and Homa.
+-- marks, CONGA, Clove, ConWeave) and their probes, the packets of pHost, pFabric, Fastpass, NDP and Homa, and those of
+-- hosts of the simulator in the lab.
 --
 --     tshark -X lua_script:weftline.lua -r capture.pcapng
 --
--- The forms are described in docs/packets.md. Filters begin with weftline.tag, weftline.telemetry and weftline.packet.
+-- The forms are described in docs/packets.md. Filters begin with weftline.tag, weftline.telemetry, weftline.packet and
+-- weftline.lab.
 
-local TAG_ETHERTYPE, PACKET_PORT, TELEMETRY_PORT = 0x88b5, 49200, 49201
+local TAG_ETHERTYPE, PACKET_PORT, TELEMETRY_PORT, LAB_PORT = 0x88b5, 49200, 49201, 22342
 local NONE = 0xffffffff
 
 local function names(first, ...)
@@ -408,3 +410,76 @@ function packet.dissector(buffer, info, root)
 end
 
 DissectorTable.get("udp.port"):add(PACKET_PORT, packet)
+
+-- Hosts of the simulator in the lab -----------------------------------------------------------------------------------
+
+local LAB_FIELDS, LAB_VERSION, LAB_RECORD = 48, 1, 16
+local LAB_KINDS = names(0, "data", "acknowledgement", "negative acknowledgement", "pause", "resume", "probe", "control")
+local lab = Proto("weftline.lab", "weftline packet of the lab")
+local l = declare(lab, {
+  { "uint64", "first", "First byte, next byte expected, or numbers of the transport" },
+  { "uint64", "sent", "Sent, in ps" },
+  { "uint32", "flow", "Flow" },
+  { "uint32", "sender", "The sender's own number" },
+  { "uint32", "label", "Label, by which paths are chosen" },
+  { "uint32", "aux", "Bytes left, number of the packet, or another number" },
+  { "uint16", "payload", "Bytes of payload" },
+  { "uint16", "group", "Group" },
+  { "uint16", "size", "Bytes of the simulated packet" },
+  { "uint8", "kind", "Kind", LAB_KINDS },
+  { "uint8", "class", "Class" },
+  { "uint8", "wire_class", "Class from the first switch on" },
+  { "flag", "marked", "Congestion experienced, or its echo", 1 },
+  { "flag", "last", "Last of its flow", 2 },
+  { "flag", "telemetry", "Telemetry is written into it", 4 },
+  { "flag", "not_capable", "Not ECN-capable", 8 },
+  { "uint8", "code", "Signal of its transport" },
+  { "uint8", "transport", "Transport of the host" },
+  { "uint8", "profile", "Settings of the transport" },
+  { "flag", "trimmable", "Payload may be cut off", 1 },
+  { "flag", "trimmed", "Payload was cut off", 2 },
+  { "flag", "returned", "Returns to its source", 4 },
+  { "uint8", "records", "Records" },
+  { "uint32", "source", "Source, if it is not that of the address" },
+  { "bytes", "record", "Record" },
+})
+local LAB_PLACES = {
+  { l.first, 0, 8 }, { l.sent, 8, 8 }, { l.flow, 16, 4 }, { l.sender, 20, 4 }, { l.label, 24, 4 }, { l.aux, 28, 4 },
+  { l.payload, 32, 2 }, { l.group, 34, 2 }, { l.size, 36, 2 }, { l.kind, 38, 1 }, { l.class, 39, 1 },
+  { l.wire_class, 40, 1 }, { l.marked, 41, 1 }, { l.last, 41, 1 }, { l.telemetry, 41, 1 }, { l.not_capable, 41, 1 },
+  { l.transport, 42, 1 }, { l.profile, 43, 1 }, { l.trimmable, 44, 1 }, { l.trimmed, 44, 1 }, { l.returned, 44, 1 },
+  { l.records, 46, 1 },
+}
+
+function lab.dissector(buffer, info, root)
+  if buffer:len() < LAB_FIELDS or buffer(45, 1):uint() ~= LAB_VERSION then
+    return 0
+  end
+  local kind = LAB_KINDS[buffer(38, 1):uint()]
+  if kind == nil then
+    return 0
+  end
+  local tree = root:add(lab, buffer())
+  for _, place in ipairs(LAB_PLACES) do
+    tree:add(place[1], buffer(place[2], place[3]))
+  end
+  tree:add(l.code, buffer(41, 1), bit.rshift(buffer(41, 1):uint(), 4))
+  local at = LAB_FIELDS
+  if buffer(47, 1):uint() == 4 and at + 4 <= buffer:len() then
+    tree:add(l.source, buffer(at, 4))
+    at = at + 4
+  end
+  for _ = 1, buffer(46, 1):uint() do
+    if at + LAB_RECORD <= buffer:len() then
+      tree:add(l.record, buffer(at, LAB_RECORD))
+    end
+    at = at + LAB_RECORD
+  end
+  local said = kind .. ", flow " .. buffer(16, 4):uint() .. ", " .. tostring(buffer(0, 8):uint64())
+  tree:append_text(": " .. said)
+  info.cols.protocol = "weftline"
+  info.cols.info = said
+  return buffer:len()
+end
+
+DissectorTable.get("udp.port"):add(LAB_PORT, lab)

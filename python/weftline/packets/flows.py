@@ -146,7 +146,7 @@ def of_captures(
         If a capture cannot be read, or is of a kind of link that is not known.
     """
     counts = Counter() if counts is None else counts
-    streams: dict[tuple[Any, ...], Ranges] = {}
+    streams = Streams()
     fragments = Fragments(counts)
     for point, packet in points.in_order(paths, partial=partial, ended=ended):
         if not headers.known(packet.link_type):
@@ -168,22 +168,55 @@ def of_captures(
         for one, at in parts:
             payload, numbered = one.payload, one.numbers is not None
             if one.numbers is not None:
-                payload = _fresh(streams, one, one.numbers)
+                payload = streams.fresh(one, one.numbers)
             yield Seen(one.src, one.dst, one.protocol, one.ports, at, at, payload, point, numbered)
     fragments.end()
 
 
-def _fresh(streams: dict[tuple[Any, ...], Ranges], found: headers.Segment, numbers: Numbers) -> int:
-    """Return how many of a packet's bytes were not seen before."""
-    key = (found.src, found.dst, found.protocol, found.ports, numbers.stream)
-    known = streams.get(key)
-    # A SYN that is sent again restarts nothing.
-    if known is None or (found.opens and known.opened_at != numbers.first):
-        known = streams[key] = Ranges(numbers.first, numbers.bits)
-        known.opened_at = numbers.first if found.opens else None
-    if numbers.length == 0:
-        return 0
-    return found.payload * known.add(numbers.first, numbers.length) // numbers.length
+class Streams:
+    """The numbers that were seen of every stream."""
+
+    def __init__(self) -> None:
+        self._ranges: dict[tuple[Any, ...], Ranges] = {}
+        self._messages: dict[tuple[Any, ...], int] = {}
+        """Of flows of the lab: the size of the message that each is, `_CONNECTION`, or `_BYTES`."""
+
+    def fresh(self, found: headers.Segment, numbers: Numbers) -> int:
+        """Return how many of a packet's bytes were not seen before."""
+        flow = (found.src, found.dst, found.protocol, found.ports)
+        if numbers.other is not None:
+            numbers = self._of_lab(flow, numbers, numbers.other)
+        key = (*flow, numbers.stream)
+        known = self._ranges.get(key)
+        # A SYN that is sent again restarts nothing.
+        if known is None or (found.opens and known.opened_at != numbers.first):
+            known = self._ranges[key] = Ranges(numbers.first, numbers.bits)
+            known.opened_at = numbers.first if found.opens else None
+        if numbers.length == 0:
+            return 0
+        return found.payload * known.add(numbers.first, numbers.length) // numbers.length
+
+    def _of_lab(self, flow: tuple[Any, ...], numbers: Numbers, other: int) -> Numbers:
+        """Return the numbers by which bytes of a packet of the lab count once.
+
+        The first packet of a flow tells: only multipath TCP begins with two zeros, because the second number
+        of others is that of bytes left, and only messages begin with a size that fits the packet's number.
+        """
+        first, length = numbers.first, numbers.length
+        known = self._messages.get(flow)
+        if known is None:
+            is_message = 0 < first >= (other + 1) * length
+            known = first if is_message else _CONNECTION if first == other == 0 else _BYTES
+        elif known > 0 and known != first:
+            known = _BYTES
+        self._messages[flow] = known
+        if known == _CONNECTION:
+            return Numbers(other, length, 32, "connection")
+        return Numbers(other, 1, 32, ("message", first)) if known > 0 else numbers
+
+
+_BYTES, _CONNECTION = 0, -1
+"""Flows of the lab whose packets have the number of their first byte, and those with subflows."""
 
 
 class Ranges:

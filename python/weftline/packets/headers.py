@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from weftline.packets.captures import Captured
-from weftline.packets.transports import Content, CutOffError, Numbers, content
+from weftline.packets.transports import Content, CutOffError, Numbers, content, inside_int
 
 TCP, UDP = 6, 17
 _ETHERNET, _LOOPBACK, _COOKED, _COOKED_2 = 1, (0, 108), 113, 276
@@ -169,8 +169,13 @@ def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: in
         raise CutOffError
     ports = (int.from_bytes(data[at : at + 2], "big"), int.from_bytes(data[at + 2 : at + 4], "big"))
     if protocol == UDP:
+        inside = inside_int(data, at + 8, ports[1], left - 8)
+        if inside is not None:
+            size, protocol = inside
+            return _transport(data, at + 8 + size, protocol, src, dst, left - 8 - size)
         found: Content = content(data, at + 8, ports[1], max(left - 8, 0))
-        return Segment(src, dst, UDP, (ports[0], found.port), found.payload, found.numbers, False)
+        source = ports[0] if found.flow is None else found.flow
+        return Segment(src, dst, UDP, (source, found.port), found.payload, found.numbers, False)
     if protocol != TCP:
         return Segment(src, dst, protocol, ports, max(left - 12, 0), None, False)
     if len(data) < at + 14:

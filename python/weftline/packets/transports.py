@@ -1,8 +1,9 @@
 """What UDP datagrams carry: the payload after known headers, whether it is data, and the packets' numbers.
 
-RoCEv2 (UDP port 4791), weftline's telemetry and transports (49201 and 49200, see docs/packets.md) and INT-MD
-and INT-MX over UDP (49203). A datagram of these ports that does not begin as they do is payload as a whole;
-of one that was not kept up to the end of these headers it is not known whether it has data (`CutOffError`).
+RoCEv2 (UDP port 4791), weftline's telemetry and transports (49201 and 49200, see docs/packets.md), hosts of
+the simulator in the lab (22342) and INT-MD and INT-MX over UDP (49203). A datagram of these ports that does
+not begin as they do is payload as a whole; of one that was not kept up to the end of these headers it is not
+known whether it has data (`CutOffError`).
 
 Source: InfiniBand Architecture Specification, volume 1, release 1.4, chapter 9 (base and extended transport
 headers, codes of operations) and annex A17 (RoCEv2); P4.org, "INT Dataplane Specification", version 2.1,
@@ -14,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import NamedTuple
 
-ROCE, OWN, TELEMETRY, INT = 4791, 49_200, 49_201, 49_203
+ROCE, OWN, TELEMETRY, INT, LAB = 4791, 49_200, 49_201, 49_203, 22_342
 """UDP ports."""
 _BASE, _CHECK = 12, 4
 """Bytes of the base transport header and of the invariant CRC."""
@@ -38,6 +39,11 @@ _OWN_NUMBERS = {
     5: (16, 4, False),
 }
 """By scheme: where a data packet has its number, its length, and whether bytes or packets are counted."""
+_LAB_FIELDS, _LAB_KINDS, _LAB_CUT = 48, range(7), 6
+"""Of hosts of the simulator (crates/ports/src/carrier.rs): bytes of fields; kinds of packets, of which the
+first are data; bits of packets whose payload was cut off."""
+_SIMULATED = 28
+"""Bytes of IPv4 and UDP, which are part of the length of the simulated packet."""
 _MAX_NESTED = 2
 
 
@@ -55,6 +61,10 @@ class Numbers(NamedTuple):
     """Numbers count modulo 2 to the power of this."""
     stream: Hashable
     """Tells the streams of a five-tuple apart."""
+    other: int | None = None
+    """Of the lab: a second number, whose meaning depends on the transport, which packets do not name. It is
+    the number of the packet where `first` is the size of its message, the first byte in the connection where
+    `first` counts in a subflow, and of no use where `first` is the first byte of the flow."""
 
 
 class Content(NamedTuple):
@@ -65,6 +75,8 @@ class Content(NamedTuple):
     payload: int
     """Bytes of data; 0 for acknowledgements and other packets without any."""
     numbers: Numbers | None
+    flow: int | None = None
+    """The number of its flow, for which the source port does not stand."""
 
 
 def content(data: bytes, at: int, port: int, left: int) -> Content:
@@ -87,6 +99,8 @@ def content(data: bytes, at: int, port: int, left: int) -> Content:
         return _roce(data, at, left)
     if port == OWN:
         return _own(data, at, left)
+    if port == LAB:
+        return _of_lab(data, at, left)
     return Content(port, left, None)
 
 
@@ -146,6 +160,39 @@ def _own(data: bytes, at: int, left: int) -> Content:
     first = _number(data, at + place, length)
     count = payload if counts_bytes else 1
     return Content(OWN, payload, Numbers(first, count, 8 * length, _number(data, at + 4, 4)))
+
+
+def _of_lab(data: bytes, at: int, left: int) -> Content:
+    if left < _LAB_FIELDS:
+        return Content(LAB, left, None)
+    _need(data, at + _LAB_FIELDS)
+    kind, trimming, version = data[at + 38], data[at + 44], data[at + 45]
+    if version != 1 or kind not in _LAB_KINDS:
+        return Content(LAB, left, None)
+    flow = _number(data, at + 16, 4)
+    payload = min(_number(data, at + 32, 2), left + _SIMULATED)
+    if kind != _DATA or trimming & _LAB_CUT:
+        return Content(LAB, 0, None, flow)
+    # The number of the sender has that of the subflow.
+    first, sender, aux = _number(data, at, 8), _number(data, at + 20, 4), _number(data, at + 28, 4)
+    packets, packet = first >> 32, first & 0xFFFF_FFFF
+    if packets > packet:
+        return Content(LAB, payload, Numbers(packet, 1, 32, sender), flow)
+    return Content(LAB, payload, Numbers(first, payload, 64, sender, aux), flow)
+
+
+def inside_int(data: bytes, at: int, port: int, left: int) -> tuple[int, int] | None:
+    """Return the bytes of INT before a whole transport segment, and the IP protocol of that; None without it.
+
+    `at` is where the payload of a datagram to `port` begins, which has `left` bytes.
+    """
+    if port != INT or left < 5:
+        return None
+    _need(data, at + 5)
+    # Type 1 or 2, next protocol 2: what followed the IP header before; version 2.
+    header = 4 + 4 * data[at + 1]
+    fits = data[at] >> 4 in (1, 2) and data[at] >> 2 & 3 == 2 and data[at + 4] >> 4 == 2
+    return (header, data[at + 3]) if fits and 16 <= header <= left else None
 
 
 def _need(data: bytes, end: int) -> None:
