@@ -92,6 +92,16 @@ def test_contaminated_runs_make_everything_open() -> None:
     assert found is not None and (found.word, found.reason) == ("open", "too many are contaminated")
 
 
+def test_without_lateness_the_verdict_names_what_contaminated_the_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lab = {"lateness": {"links": {"p99_ns": None}}, "contaminated": ["a core was busy"]}
+    run = cast(Run, SimpleNamespace(summary={"lab": lab}))
+    monkeypatch.setattr(agreement, "_flows", lambda _: flows(1e6))
+    found = agreement._agreement([(run, run)])
+    assert found.spoilt and "(a core was busy)" in found.note()
+
+
 def test_quantiles_of_lateness_are_upper_ends() -> None:
     late = lateness.Histogram()
     for _ in range(99):

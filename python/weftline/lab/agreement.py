@@ -213,12 +213,15 @@ def _agreement(pairs: list[tuple[Run, Run]]) -> Agreement:
     ]
     worst = max((one for one in late if one is not None), default=None)
     spoilt = dropped > MOST_DROPPED * len(pairs)
+    causes = [text for run, _ in pairs for text in run.summary.get("lab", {}).get("contaminated") or []]
+    # Links without delays have no lateness.
+    shown = causes[:1] if worst is None else [f"p99 of lateness below {quantities.time_text(worst)}"]
     tables = [(_flows(lab), _flows(sim)) for lab, sim in (pairs if spoilt else clean)]
     reason = ""
     if spoilt:
         reason = (
             f"{dropped} of {len(pairs)} runs are contaminated, more than {MOST_DROPPED:.0%} "
-            f"(p99 of lateness below {quantities.time_text(worst)}), so none is dropped from the numbers"
+            f"({'; '.join(shown)}), so none is dropped from the numbers"
         )
     verdicts = [one for quantity in QUANTITIES if (one := _verdict(quantity, tables, reason))]
     medians, ratios = [], []

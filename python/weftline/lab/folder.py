@@ -12,7 +12,17 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native
-from weftline.lab import captured, engine_hosts, engine_ports, goodput, ioam, lateness, priority, stamps
+from weftline.lab import (
+    captured,
+    cores,
+    engine_hosts,
+    engine_ports,
+    goodput,
+    ioam,
+    lateness,
+    priority,
+    stamps,
+)
 from weftline.lab.plan import Plan
 from weftline.runs import Run
 from weftline.scenario import Scenario
@@ -332,6 +342,19 @@ def contamination(
     if not first and outcome.pressure is not None and outcome.pressure > MOST_PRESSURE:
         found.append(
             f"processes waited for a core in {outcome.pressure:g} % of the time, above {MOST_PRESSURE:g} %"
+        )
+    # Without delays nothing is late where a core is short, whatever goes first: packets are only slower.
+    busy, waits = outcome.busy.busiest, outcome.busy.waited
+    if not shortest and busy is not None and busy > cores.MOST_BUSY:
+        found.append(
+            f"a core was busy in {busy:.3g} % of the time in which flows ran, above {cores.MOST_BUSY:g} %, "
+            "and without delays of links this machine may have limited them: lower the rates, or raise "
+            "[scale] by"
+        )
+    elif not shortest and waits is not None and waits > MOST_PRESSURE:
+        found.append(
+            f"processes waited for a core in {waits:.3g} % of the time in which flows ran, above "
+            f"{MOST_PRESSURE:g} %, and without delays of links this machine may have limited them"
         )
     if outcome.relay.get("missed"):
         found.append(f"{outcome.relay['missed']} frames were lost by the process between interfaces")

@@ -20,6 +20,7 @@ from weftline import scenarios
 from weftline.errors import InputError, RunFailed
 from weftline.lab import (
     captured,
+    cores,
     dctcp,
     doctor,
     engine_hosts,
@@ -188,6 +189,8 @@ class Outcome:
     """Flows of MPTCP with which the kernel went back to plain TCP."""
     waited: lateness.Histogram = field(default_factory=lateness.Histogram)
     """How late a process that only sleeps woke, at the priority of the agents."""
+    busy: cores.Busy = field(default_factory=cores.Busy)
+    """How busy cores were while flows ran."""
     priority: str = priorities.NORMAL
     """The lowest that a process of the run had."""
     awake: bool = False
@@ -253,7 +256,7 @@ def carry(
     """Run the flows in a network that exists; `host_task`: of the engine's hosts, if it has them."""
     made = network.plan
     processes = Processes(network, host_task=host_task, priority=priority)
-    sampler = Sampler(network, made.queue_every_ns)
+    sampler, looks = Sampler(network, made.queue_every_ns), cores.Looks()
     programs = programs_of(network)
     done: dict[int, dict[str, Any]] = {}
     flows = {flow["flow_id"]: flow for flow in made.flows}
@@ -296,6 +299,7 @@ def carry(
         zero = time.time_ns() + int(LEAD_S * 1e9)
         processes.begin(zero)
         sampler.start(zero)
+        looks.start(zero)
         takes = (simulated.summary.get("end_ns") or 0) / 1e9
         patience = max(PATIENCE_S, 4 * takes)
         last = time.monotonic() + LEAD_S + max((flow["start_ns"] for flow in made.flows), default=0) / 1e9
@@ -335,6 +339,7 @@ def carry(
                 progress(len(done), len(made.flows))
         ended = time.time_ns()
     finally:
+        looks.stop()
         counters = sampler.stop()
         relay = processes.end()
         if programs:
@@ -375,12 +380,18 @@ def carry(
         captures=processes.captures,
         capture_reports=processes.capture_reports,
         waited=processes.waited,
+        busy=cores.busy(looks.found, _spans({**unfinished, **done}, ended)),
         dctcp=dctcp.facts(made.dctcp, windows, mended) if made.dctcp else {},
         priority=priorities.lowest(processes.kinds),
         awake=network.awake,
         clock_step_ns=abs(_clocks_apart_ns() - clocks),
         lost_inside=network.lost_inside(),
     )
+
+
+def _spans(flows: dict[int, dict[str, Any]], ended_ns: int) -> list[tuple[int, int]]:
+    """Return when flows ran (time of day in ns); those that have not finished until the end of the run."""
+    return [(round(one["start_ns"]), one.get("finish_ns") or ended_ns) for one in flows.values()]
 
 
 def _of_engine_hosts(network: Network) -> dict[str, Counters]:
