@@ -353,6 +353,7 @@ def test_sections_of_a_file_continue_each_other_as_files_do(tmp_path):
         ([section(range(5)), section(range(5, 10), ["b"])], 500, 1),
         ([section(range(5), ["a", "b"]), section(range(5, 10), ["b"])], 500, 1),
         ([section(range(5)), section(range(3, 10))], 700, 1),
+        ([section(range(3, 10)), section(range(5))], 700, 1),
         # Each continues the section of its interfaces.
         ([section([at], [name]) for at in range(6) for name in "ab"], 600, 1),
     ]:
@@ -365,6 +366,17 @@ def test_sections_of_a_file_continue_each_other_as_files_do(tmp_path):
             file.write_bytes(part)
         found = traces.read(files)
         assert ([row[2] for row in found.rows], found.at_several) == ([size], several)
+    # Two points of which one saw less; the flow rests, and what is damaged is named with its record.
+    path.write_bytes(
+        b"".join(section(times, [name]) for name, times in [("a", range(0, 90, 30)), ("b", (0, 30))])
+    )
+    for one in (path, tmp_path / "a.pcapng.gz"):
+        one.write_bytes(path.read_bytes() if one == path else gzip.compress(path.read_bytes()))
+        assert [row[2] for row in rows(one, idle_ns=10_000)] == [100, 100, 100]
+    path.write_bytes(path.read_bytes() + section([])[:-2])
+    wrong(path, "record 6 (byte")
+    found = traces.read([path], idle_ns=10_000, partial=True)
+    assert len(found.rows) == 3 and len(found.ended) == 1 and "the 5 packets before it" in found.ended[0]
     path.write_bytes(section(range(5)) + section(range(5, 10)))
     other.write_bytes(section([]) + section(range(10, 15)) + section(range(15, 20)))
     assert [row[2] for row in traces.read([other, path]).rows] == [2000]

@@ -26,6 +26,7 @@ _CLASSIC = {
 }
 """Byte order and nanoseconds of a tick by the first four bytes of a classic file."""
 _SECTION = b"\x0a\x0d\x0d\x0a"
+_BYTE_ORDERS = (b"\x1a\x2b\x3c\x4d", b"\x4d\x3c\x2b\x1a")
 _INTERFACE, _SIMPLE, _ENHANCED = 1, 3, 6
 _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_OFFSET = 2, 9, 14
 _LONGEST = 1 << 24
@@ -34,20 +35,6 @@ _LONGEST = 1 << 24
 _PIECE = 1 << 20
 _UNPACKED, _TIMES = 1 << 24, 100
 """Limit of the unpacked size of a gzipped capture: a number of bytes, plus this multiple of its own size."""
-
-
-class Section(NamedTuple):
-    """A part of a pcapng file that describes its own interfaces; of other captures, all of the file."""
-
-    number: int
-    """Counted from 0, those without packets too."""
-    first_interface: int
-    """Of the numbers of interfaces."""
-    interfaces: tuple[tuple[int, str], ...]
-    """Link type and name of each interface that was described before the section's first packet."""
-
-
-_WHOLE = Section(0, 0, ())
 
 
 class Captured(NamedTuple):
@@ -65,9 +52,8 @@ class Captured(NamedTuple):
     bytes: bytes
     """Those that were kept."""
     interface_number: int = 0
-    """Counted from 0 over all sections of the file."""
+    """Counted from 0 over all sections that are read."""
     file: str = ""
-    section: Section = _WHOLE
 
 
 class First(NamedTuple):
@@ -76,7 +62,19 @@ class First(NamedTuple):
     time_ns: int
     """Of its first packet."""
     interfaces: tuple[tuple[int, str], ...]
-    """Link type and name of each interface that its section described before it."""
+    """Link type and name of each interface that was described before it."""
+
+
+class Section(NamedTuple):
+    """A part of a pcapng file that describes its own interfaces, and that has packets."""
+
+    first: First
+    offset: int
+    """Where in the file it begins."""
+    before: int
+    """Packets of the file before it."""
+    end: int | None = None
+    """Where the next section begins that has packets; None of the last one."""
 
 
 class _Source:
@@ -87,8 +85,18 @@ class _Source:
         self.number = 0
         self.interfaces: list[_Interface] = []
         """Of all sections so far."""
-        self.section: Section | None = None
-        """The one of the last packet."""
+        self.section = (0, 0, 0)
+        """Of the section that is read: where it begins, the packets and the interfaces before it."""
+
+    def go_to(self, section: Section) -> None:
+        """Go on with a section."""
+        self._file.seek(section.offset)
+        self._at, self.number = section.offset, section.before
+
+    def begin_section(self) -> int:
+        """Note that the first eight bytes of a section were read, and return where it begins."""
+        self.section = (self._at - 8, self.number, len(self.interfaces))
+        return self._at - 8
 
     def take(self, count: int, *, may_end: bool = False) -> bytes:
         """Return this number of bytes, or none at the end of the file if that is allowed."""
@@ -106,7 +114,11 @@ class _Source:
 
 
 def read(
-    path: str | Path, *, partial: bool = False, ended: Callable[[str], None] | None = None
+    path: str | Path,
+    *,
+    partial: bool = False,
+    ended: Callable[[str], None] | None = None,
+    section: Section | None = None,
 ) -> Iterator[Captured]:
     """Yield the packets of a capture in the order of the file.
 
@@ -119,6 +131,8 @@ def read(
     ended : callable, optional
         Of a file that is cut off or damaged after its first packet, the packets before that place are all;
         this is called with a sentence about it. Without it (and without `partial`), the error is raised.
+    section : Section, optional
+        Yield only the packets of this one.
 
     Raises
     ------
@@ -127,11 +141,14 @@ def read(
     """
     _native.check_file(str(path))
     try:
-        _check_unpacked(path)
+        if section is None:
+            _check_unpacked(path)
         with _opened(path) as file:
             source = _Source(file, str(path))
+            if section is not None:
+                source.go_to(section)
             try:
-                yield from _records(source)
+                yield from _records(source, None if section is None else section.end)
             except InputError as error:
                 cut = partial and "cut off" in str(error)
                 if not cut and (ended is None or not source.number):
@@ -165,7 +182,63 @@ def first(path: str | Path, *, partial: bool = False) -> First | None:
         raise InputError(f"{path}: {error.strerror or error}") from None
     if packet is None:
         return None
-    return First(packet.time_ns, packet.section.interfaces or ((packet.link_type, packet.interface),))
+    return First(packet.time_ns, _described(source) or ((packet.link_type, packet.interface),))
+
+
+def _described(source: _Source) -> tuple[tuple[int, str], ...]:
+    return tuple((each.link_type, each.name) for each in source.interfaces[source.section[2] :])
+
+
+def sections(path: str | Path) -> list[Section]:
+    """Return the sections of a pcapng file that have packets; none if it can have only one.
+
+    Of a file that is cut off or damaged, those before that place.
+
+    Raises
+    ------
+    InputError
+        As from `read`, of what is found before any record is read.
+    """
+    _native.check_file(str(path))
+    found: list[Section] = []
+    try:
+        _check_unpacked(path)
+        if not _may_have_sections(path):
+            return []
+        with _opened(path) as file:
+            source = _Source(file, str(path))
+            try:
+                for packet in _records(source):
+                    offset, before, _ = source.section
+                    if not found or found[-1].offset != offset:
+                        found.append(Section(First(packet.time_ns, _described(source)), offset, before))
+            except InputError:
+                # Whoever reads the last section comes to the same place.
+                pass
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    ends = [*(each.offset for each in found[1:]), None]
+    return [each._replace(end=end) for each, end in zip(found, ends, strict=True)]
+
+
+def _may_have_sections(path: str | Path) -> bool:
+    """Say whether what a section begins with is in a file more than once."""
+    with _opened(path) as file:
+        try:
+            if file.read(4) != _SECTION:
+                return False
+            data = b""
+            while piece := file.read(_PIECE):
+                data = data[-11:] + piece
+                at = data.find(_SECTION)
+                while 0 <= at <= len(data) - 12:
+                    if data[at + 8 : at + 12] in _BYTE_ORDERS:
+                        return True
+                    at = data.find(_SECTION, at + 1)
+        except (EOFError, OSError, zlib.error):
+            # The reader names the record at which it is damaged.
+            return False
+    return False
 
 
 def _opened(path: str | Path) -> BinaryIO:
@@ -213,11 +286,12 @@ def is_capture(path: str | Path) -> bool:
     return first in _CLASSIC or first == _SECTION
 
 
-def _records(source: _Source) -> Iterator[Captured]:
+def _records(source: _Source, end: int | None = None) -> Iterator[Captured]:
+    """Yield packets up to the section that begins at byte `end`."""
     magic = source.take(4, may_end=True)
     if magic not in _CLASSIC and magic != _SECTION:
         raise source.wrong("is not a capture: expected pcap or pcapng" if magic else "is empty")
-    yield from _next_generation(source) if magic == _SECTION else _classic(source, *_CLASSIC[magic])
+    yield from _next_generation(source, end) if magic == _SECTION else _classic(source, *_CLASSIC[magic])
 
 
 def _classic(source: _Source, order: str, tick_ns: int) -> Iterator[Captured]:
@@ -243,14 +317,16 @@ class _Interface:
     offset_s: int
 
 
-def _next_generation(source: _Source) -> Iterator[Captured]:
-    order, section, number = "<", 0, -1
+def _next_generation(source: _Source, end: int | None) -> Iterator[Captured]:
+    order, section = "<", 0
     interfaces = source.interfaces
     kind = 0x0A0D0D0A
     while True:
         length_bytes = source.take(4)
         if kind == 0x0A0D0D0A:
-            order, section, number = _byte_order(source), len(interfaces), number + 1
+            if source.begin_section() == end:
+                return
+            order, section = _byte_order(source), len(interfaces)
             length = struct.unpack(order + "I", length_bytes)[0]
             _block(source, order, length, 12, 16)
         else:
@@ -259,10 +335,7 @@ def _next_generation(source: _Source) -> Iterator[Captured]:
             if kind == _INTERFACE:
                 interfaces.append(_interface(source, order, body))
             elif kind in (_ENHANCED, _SIMPLE):
-                if source.section is None or source.section.number != number:
-                    described = tuple((each.link_type, each.name) for each in interfaces[section:])
-                    source.section = Section(number, section, described)
-                found = _packet(source, order, kind, body, source.section)
+                found = _packet(source, order, kind, body, section)
                 source.number += 1
                 yield found
         head = source.take(4, may_end=True)
@@ -309,19 +382,18 @@ def _interface(source: _Source, order: str, body: bytes) -> _Interface:
     return _Interface(struct.unpack(order + "H", body[:2])[0], name, ticks, offset)
 
 
-def _packet(source: _Source, order: str, kind: int, body: bytes, section: Section) -> Captured:
-    """Read the block of a packet."""
+def _packet(source: _Source, order: str, kind: int, body: bytes, section: int) -> Captured:
+    """Read the block of a packet; `section` is the first interface of the section."""
     if kind == _SIMPLE:
         raise source.wrong("is a simple packet block, which has no time: expected enhanced packet blocks")
     if len(body) < 20:
         raise source.wrong("is a packet block and is too short")
     number, high, low, kept, length = struct.unpack(order + "5I", body[:20])
-    here = section.first_interface
-    if here + number >= len(source.interfaces):
-        raise source.wrong(f"is of interface {number}, of which there are {len(source.interfaces) - here}")
+    if section + number >= len(source.interfaces):
+        raise source.wrong(f"is of interface {number}, of which there are {len(source.interfaces) - section}")
     if kept > len(body) - 20:
         raise source.wrong(f"says that it has {kept} bytes and has {len(body) - 20}")
-    at = source.interfaces[here + number]
+    at = source.interfaces[section + number]
     time_ns = (high << 32 | low) * 10**9 // at.ticks_per_second + at.offset_s * 10**9
-    data, place, count = body[20 : 20 + kept], here + number, source.number + 1
-    return Captured(count, time_ns, at.link_type, at.name, length, data, place, source.name, section)
+    data, number = body[20 : 20 + kept], section + number
+    return Captured(source.number + 1, time_ns, at.link_type, at.name, length, data, number, source.name)

@@ -4,8 +4,7 @@ A point of observation is an interface of a capture, or of captures that continu
 ``tcpdump -C`` do. A file continues an earlier one if it begins when that one has ended and describes the same
 interfaces (link types and names). Of several files that it could continue, it continues the one whose name
 begins most like its own, then the one that ended last. Files whose times overlap are different points. The
-order in which files are given changes nothing. Sections of a pcapng file continue each other as files do, and
-are read in the order of the file.
+order in which files are given changes nothing. Each section of a pcapng file is as a file of its own.
 """
 
 from __future__ import annotations
@@ -16,22 +15,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from weftline.packets import captures
-from weftline.packets.captures import Captured
+from weftline.packets.captures import Captured, Section
 
 
 @dataclass(slots=True)
 class _File:
-    """A capture that is read, or that ended a series."""
+    """A capture, or a section of one, that is read or that ended a series."""
 
     path: str
+    section: Section | None
+    """None: all of the file."""
     first: captures.First
     series: int = 0
     last_ns: int = 0
     """Of its packets so far."""
 
 
-_Due = tuple[int, int, tuple[int, Captured], Iterator[tuple[int, Captured]], _File]
-"""Time, order of opening, the packet and its section, where the next ones come from, their file."""
+_Due = tuple[int, int, Captured, Iterator[Captured], _File]
+"""Time, order of opening, the packet, where the next ones come from, their file."""
 
 
 def in_order(
@@ -49,58 +50,31 @@ def in_order(
     InputError
         As from `captures.read`.
     """
-    numbers: dict[tuple[int, int, int], int] = {}
+    numbers: dict[tuple[int, int], int] = {}
+    parts: list[tuple[str, Section | None]] = []
+    for path in paths:
+        parts += [(str(path), section) for section in captures.sections(path)] or [(str(path), None)]
     packets = (
-        _merged(paths, partial, ended)
-        if len(paths) > 1
-        else ((0, *each) for each in _placed(captures.read(paths[0], partial=partial, ended=ended)))
+        _merged(parts, partial, ended)
+        if len(parts) > 1
+        else ((0, packet) for packet in captures.read(parts[0][0], partial=partial, ended=ended))
     )
-    for series, chain, packet in packets:
-        place = (series, chain, packet.interface_number - packet.section.first_interface)
+    for series, packet in packets:
+        place = (series, packet.interface_number)
         point = numbers.get(place)
         if point is None:
             point = numbers[place] = len(numbers)
         yield point, packet
 
 
-@dataclass(slots=True)
-class _Chain:
-    """Sections of a file that continue each other."""
-
-    number: int
-    interfaces: tuple[tuple[int, str], ...]
-    first_ns: int
-    """Of the first packet of its last section."""
-    last_ns: int
-    """Of its packets so far."""
-
-
-def _placed(packets: Iterator[Captured]) -> Iterator[tuple[int, Captured]]:
-    """Yield the packets of a file, each with the number of the sections that its own one continues."""
-    chains: list[_Chain] = []
-    section, chain = -1, None
-    for packet in packets:
-        if chain is None or packet.section.number != section:
-            section, begins = packet.section.number, packet.time_ns
-            able = [
-                one
-                for one in chains
-                if one.interfaces == packet.section.interfaces and one.first_ns < begins >= one.last_ns
-            ]
-            chain = max(able, key=lambda one: one.last_ns, default=None)
-            if chain is None:
-                chain = _Chain(len(chains), packet.section.interfaces, begins, begins)
-                chains.append(chain)
-            chain.first_ns = begins
-        chain.last_ns = max(chain.last_ns, packet.time_ns)
-        yield chain.number, packet
-
-
 def _merged(
-    paths: Sequence[str | Path], partial: bool, ended: Callable[[str], None] | None
-) -> Iterator[tuple[int, int, Captured]]:
-    begins = ((str(path), captures.first(path, partial=partial)) for path in paths)
-    waiting = [_File(path, first) for path, first in begins if first is not None]
+    parts: Sequence[tuple[str, Section | None]], partial: bool, ended: Callable[[str], None] | None
+) -> Iterator[tuple[int, Captured]]:
+    begins = (
+        (path, section, captures.first(path, partial=partial) if section is None else section.first)
+        for path, section in parts
+    )
+    waiting = [_File(path, section, first) for path, section, first in begins if first is not None]
     waiting.sort(key=lambda file: (file.first.time_ns, file.path), reverse=True)
     done: list[_File] = []
     """The last file of each series that may be continued."""
@@ -118,29 +92,28 @@ def _merged(
                 file.series = before.series
                 done.remove(before)
             opened += 1
-            packets = _placed(captures.read(file.path, partial=partial, ended=ended))
+            packets = captures.read(file.path, partial=partial, ended=ended, section=file.section)
             _advance(due, packets, file, opened, done)
             continue
-        _, order, (chain, packet), rest, file = heapq.heappop(due)
-        yield file.series, chain, packet
+        _, order, packet, rest, file = heapq.heappop(due)
+        yield file.series, packet
         _advance(due, rest, file, order, done)
 
 
 def _advance(
     due: list[_Due],
-    rest: Iterator[tuple[int, Captured]],
+    rest: Iterator[Captured],
     file: _File,
     order: int,
     done: list[_File],
 ) -> None:
     """Make the next packet of a file due, or its series one that may be continued."""
-    placed = next(rest, None)
-    if placed is None:
+    packet = next(rest, None)
+    if packet is None:
         done.append(file)
         return
-    time_ns = placed[1].time_ns
-    file.last_ns = max(file.last_ns, time_ns)
-    heapq.heappush(due, (time_ns, order, placed, rest, file))
+    file.last_ns = max(file.last_ns, packet.time_ns)
+    heapq.heappush(due, (packet.time_ns, order, packet, rest, file))
 
 
 def _continued(file: _File, done: list[_File]) -> _File | None:
