@@ -218,7 +218,7 @@ def sections(path: str | Path) -> list[Section]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
     ends = [*(each.offset for each in found[1:]), None]
-    return [each._replace(end=end) for each, end in zip(found, ends, strict=True)]
+    return [each._replace(end=end) for each, end in zip(found, ends, strict=False)]
 
 
 def _may_have_sections(path: str | Path) -> bool:
