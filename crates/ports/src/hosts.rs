@@ -1,8 +1,9 @@
-//! The process of hosts: the hosts of a scenario as the engine has them, between real interfaces that lead to switches.
+//! The process of hosts: the hosts of a scenario as the engine has them, between real interfaces that lead to
+//! switches.
 //!
-//! A frame counts from when the kernel received it plus its own time on the link and the link's delay, and what a
-//! host sends leaves here when it is due at the far end of its link. So a process that is late decides as one that is
-//! not, if it is late by less than a delay.
+//! A frame counts from when the kernel received it plus its own time on the link and the link's delay, and
+//! what a host sends leaves here when it is due at the far end of its link. So a process that is late decides
+//! as one that is not, if it is late by less than a delay.
 
 use std::collections::VecDeque;
 use std::io;
@@ -55,10 +56,10 @@ struct HostLink {
 }
 
 impl Hosts {
-    /// Reads a task: `scenario` (TOML, with files relative to `base`), `addresses` of the hosts in their order, and
-    /// `links` of `interface`, `node` (number of the switch), `local` (its port), `from` and `to` (MAC addresses of the
-    /// host and the switch), and either `delayed` (true: frames that come have passed the link already) or `rate_bps`
-    /// and `burst_bytes` of the kernel's port at the switch.
+    /// Reads a task: `scenario` (TOML, with files relative to `base`), `addresses` of the hosts in their
+    /// order, and `links` of `interface`, `node` (number of the switch), `local` (its port), `from` and `to`
+    /// (MAC addresses of the host and the switch), and either `delayed` (true: frames that come have passed
+    /// the link already) or `rate_bps` and `burst_bytes` of the kernel's port at the switch.
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Hosts, String> {

@@ -42,10 +42,10 @@ pub struct Direction {
 }
 
 impl Plan {
-    /// Reads a task: `directions` of `from`, `to` and `entity`, each with `delay_ns` (and, where a kernel has the port,
-    /// `rate_bps` and `burst_bytes` of it), or with `node` (number) and `local` (port of the node) of the task's
-    /// `scenario` (TOML, with files relative to `base`); `hosts` (address to number), `own_hosts` (true: they are the
-    /// engine's), `sample_every_ns`.
+    /// Reads a task: `directions` of `from`, `to` and `entity`, each with `delay_ns` (and, where a kernel has
+    /// the port, `rate_bps` and `burst_bytes` of it), or with `node` (number) and `local` (port of the node)
+    /// of the task's `scenario` (TOML, with files relative to `base`); `hosts` (address to number),
+    /// `own_hosts` (true: they are the engine's), `sample_every_ns`.
     ///
     /// Errors: what of it cannot be served, for people.
     pub fn read(task: &str) -> Result<Plan, String> {

@@ -1,8 +1,8 @@
-//! The time that frames take on a link whose port is a kernel's: its length over the link's rate, one after the other.
+//! The time that frames take on a link whose port is a kernel's: length / rate each, one after the other.
 //!
-//! Linux's `tbf` gives a frame to its link at once while it has tokens, up to its burst. A link takes the bits of
-//! a frame at its rate, so here a frame has ended at end_i = max(end_(i-1), given_i) + length / rate. What tbf gives
-//! in any time t is at most burst + rate t, so this holds back the burst and never the rate.
+//! Linux's `tbf` gives a frame to its link at once while it has tokens, up to its burst. A link takes the
+//! bits of a frame at its rate, so here a frame has ended at end_i = max(end_(i-1), given_i) + length / rate.
+//! What tbf gives in any time t is at most burst + rate t, so this holds back the burst and never the rate.
 
 use serde_json::Value;
 use weftline_sim::units::{Rate, Time};
@@ -16,7 +16,8 @@ pub struct Transmitter {
 }
 
 impl Transmitter {
-    /// Reads `rate_bps` and `burst_bytes` of a task; none without them: frames come at the rate of their link.
+    /// Reads `rate_bps` and `burst_bytes` of a task; none without them: frames come at the rate of their
+    /// link.
     pub fn read(task: &Value) -> Option<Transmitter> {
         let rate = Rate(task["rate_bps"].as_u64().filter(|&bps| bps > 0)?);
         let burst = rate.transmission_time(task["burst_bytes"].as_u64().unwrap_or(0));
@@ -25,7 +26,7 @@ impl Transmitter {
 
     /// When the last bit of a frame has left that the kernel's port gave at this time.
     pub fn ends(&mut self, given: Time, bytes: usize) -> Time {
-        // tbf rounds the time of a frame down: without this bound a full link would fall behind it more and more.
+        // tbf rounds the time of a frame down: without this bound the delay of a full link would grow.
         let begins = self.free.clamp(given, given + self.burst);
         self.free = begins + self.rate.transmission_time(bytes as u64);
         self.free

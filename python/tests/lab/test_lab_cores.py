@@ -1,4 +1,4 @@
-"""How busy cores are while flows run, and what that says of a run without delays."""
+"""How busy cores are while flows run, and runs without delays that this contaminates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def looks(*busy: tuple[int, int]) -> list[cores.Look]:
 
 def test_cores_count_while_flows_run() -> None:
     seen = looks((1, 5), (0, 5), (0, 0), (5, 4))
-    # Two flows until 110 ms and one after 150 ms: what lies between counts for nothing.
+    # Two flows until 110 ms and one after 150 ms: the time between them does not count.
     found = cores.busy(seen, [(0, 60_000_000), (50_000_000, 110_000_000), (150_000_000, 200_000_000)])
     assert found.busiest == pytest.approx(100 * 14 / 15)
     assert found.waited == pytest.approx(20)

@@ -104,8 +104,8 @@ def busy(looks: Sequence[Look], spans: Iterable[tuple[int, int]]) -> Busy:
         (_covered(one.at_ns, other.at_ns, joined) / max(other.at_ns - one.at_ns, 1), one, other)
         for one, other in pairwise(looks)
     ]
-    least = INSIDE if any(share >= INSIDE for share, *_ in shares) else 0.0
-    chosen = [(one, other) for share, one, other in shares if share > 0 and share >= least]
+    enough = INSIDE if any(share >= INSIDE for share, *_ in shares) else 0.0
+    chosen = [(one, other) for share, one, other in shares if share > 0 and share >= enough]
     if not chosen:
         return Busy()
     cores = set.intersection(*(set(each.cores) for pair in chosen for each in pair))
