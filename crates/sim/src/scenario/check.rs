@@ -12,6 +12,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
 use crate::transport::{self, NicPolicy, RunContext, TransportConfig};
 use crate::units::Bytes;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
@@ -71,6 +72,8 @@ pub fn transports_fit(
 fn queue_warning(scenario: &Scenario) -> Option<String> {
     let topology = &scenario.network.topology;
     let ports = topology.ports();
+    let longest = OnceCell::new();
+    let base_rtt = || *longest.get_or_init(|| scenario.network.base_rtt(1000, &Rules::none()).0);
     (0..topology.nodes.len() as u32).find_map(|node| {
         ports[node as usize].iter().zip(0..).find_map(|(&(link, _), local)| {
             let queue = match topology.nodes[node as usize].kind {
@@ -79,7 +82,7 @@ fn queue_warning(scenario: &Scenario) -> Option<String> {
             };
             queue.warning(&PortFacts {
                 rate: topology.links[link as usize].rate,
-                base_rtt: &|| scenario.network.base_rtt(1000, &Rules::none()).0,
+                base_rtt: &base_rtt,
                 name: &|| topology.port_name(node, local),
             })
         })
