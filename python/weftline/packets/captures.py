@@ -89,7 +89,7 @@ class _Source:
         """Of the section that is read: where it begins, the packets and the interfaces before it."""
 
     def go_to(self, section: Section) -> None:
-        """Go on with a section."""
+        """Continue at the begin of a section."""
         self._file.seek(section.offset)
         self._at, self.number = section.offset, section.before
 
@@ -213,7 +213,7 @@ def sections(path: str | Path) -> list[Section]:
                     if not found or found[-1].offset != offset:
                         found.append(Section(First(packet.time_ns, _described(source)), offset, before))
             except InputError:
-                # Whoever reads the last section comes to the same place.
+                # The reader of the last section raises it.
                 pass
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
