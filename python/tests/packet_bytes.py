@@ -90,7 +90,7 @@ def roce(operation: int, number: int, payload: int, *, extended: bytes = b"", pa
 
 
 def lab_packet(flow: int, first: int, payload: int, *, kind=0, aux=0, sender=0, trimming=0) -> bytes:
-    """The payload of a datagram of a host of the simulator: fields, then one zero for each byte of payload."""
+    """The payload of a datagram of a host of the simulator: fields, then a zero for each byte of payload."""
     fields = struct.pack(">QQ4I3H", first, 7, flow, sender, 0xBEEF, aux, payload, 0, 1448)
     return fields + bytes([kind, 1, 1, 0, 0, 0, trimming, 1, 0, 0]) + bytes(payload)
 
