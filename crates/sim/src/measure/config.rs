@@ -49,7 +49,7 @@ impl MeasureConfig {
                 }
             };
             let known = match flows {
-                0 => "the run has none".to_string(),
+                0 => "the run has no flows".to_string(),
                 1 => "the only one is flow 0".to_string(),
                 _ => format!("the run has flows 0 to {}", flows - 1),
             };
