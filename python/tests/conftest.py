@@ -342,15 +342,16 @@ def engine(monkeypatch, tmp_path):
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
     from weftline import provenance
     from weftline.cli import bench
-    from weftline.measures import flow_choice, flow_rows, sharing, steady
+    from weftline.measures import flow_choice, flow_rows, queue_ports, sharing, steady
 
     monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
-    # The stand-in has no table of flows, so it has no series over time, and no ends of flows.
+    # The stand-in has no tables of flows and queues, so it has no series over time, and no ends of flows.
     monkeypatch.setattr(steady, "under_way", lambda run, of, warmup="": None)
     monkeypatch.setattr(steady, "long_bytes", lambda run, of: (0, 0))
     monkeypatch.setattr(flow_rows, "pooled", lambda runs, flows, column: {})
     monkeypatch.setattr(flow_choice.FlowChoice, "sized_slowdowns", lambda choice, run: sized_slowdowns(run))
     monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
+    monkeypatch.setattr(queue_ports, "of_run", lambda run: None)
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)
     return found

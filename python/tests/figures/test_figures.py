@@ -10,10 +10,11 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.figures import export, load_figures, marks, notebook, time_figures
+from weftline.figures import export, load_figures, marks, notebook, specs, time_figures
+from weftline.figures.plots import Plots
 from weftline.measures.lines import Line, Mean, lines_of
 from weftline.measures.over_seeds import cumulative, queue_cdf
-from weftline.report import answer_text, run_page, why_page
+from weftline.report import answer_text, headline, run_page, why_page
 from weftline.reproduce import panels
 from weftline.reproduce.experiments import FigureDefinition
 
@@ -386,6 +387,61 @@ def test_queues_of_several_seeds_are_pooled_and_their_percentiles_averaged(seeds
     (table,) = panels.tables_of([panel_of("queue-cdf", seeds)])
     assert table.rows[0][3] == line.metric_text("queue_p99") and "[" in table.rows[0][3]
     assert "means over the seeds" in table.note
+
+
+def test_ports_of_hosts_are_not_drawn_with_those_of_switches(tmp_path):
+    every = SCENARIO | {"measure": {"queue_histogram": {"ports": "*", "every": "1us"}}}
+    switches = SCENARIO | {"measure": {"queue_histogram": {"ports": ["leaf*.*", "spine*.*"], "every": "1us"}}}
+    hosts = SCENARIO | {"measure": {"queue_histogram": {"ports": "host*.*", "every": "1us"}}}
+    runs = [
+        weftline.run(one, out=tmp_path / str(number)) for number, one in enumerate((every, switches, hosts))
+    ]
+    figures = [Plots([Line("A", [run])]).queues() for run in runs]
+    assert values(figures[0]) == values(figures[1]) != values(figures[2])
+    titles = [figure.title for figure in figures]
+    assert titles == ["Queue length of switch ports"] * 2 + ["Queue length of host ports"]
+    assert "12 ports of switches together" in figures[0].caption
+    assert "The 8 ports of hosts that were sampled too are not drawn" in figures[0].caption
+    drawn, whole = figures[0].tables[0].rows
+    assert drawn == figures[1].tables[0].rows[0] and drawn[1] == "12 switch ports"
+    assert whole[1] == "12 switch ports and 8 host ports" and drawn[4] != whole[4]
+    line = Line("A", runs[:1])
+    assert whole[4] == line.metric_text("queue_p99")
+    titles = [card.title for card in headline.key_numbers([line])]
+    assert "queue p99 (12 switch ports and 8 host ports)" in titles
+
+
+def test_a_line_keeps_its_colour_in_figures_that_lack_others(run, bare):
+    def marks_of(figure):
+        channels = dict(marks._channels_of_lines(figure.spec))
+        return {name: dict(zip(one["domain"], one["range"], strict=True)) for name, one in channels.items()}
+
+    lines = [Line("bare", [bare]), Line("run", [run])]
+    figures = [figure for section in run_page.figure_sections(lines) for figure in section.figures]
+    found = {figure.title: marks_of(figure) for figure in figures}
+    lacking = [one for one in found.values() if list(one.get("color", {})) == ["run"]]
+    assert lacking and all(one["color"]["run"] == marks.COLOURS[1] for one in lacking)
+    assert all(one["strokeDash"]["run"] == marks.DASHES[1] for one in lacking)
+    assert found["FCT slowdown by flow size"]["shape"]["run"] == marks.SHAPES[1]
+    assert marks_of(Plots(lines).cdf())["color"] == {"run": marks.COLOURS[1]}
+    spec = marks.distinct_rows([], ["run, 3 switches", "run, 5 switches"], marks=False)
+    marks.keep_marks(spec, ["bare", "run"])
+    assert spec["encoding"]["color"]["scale"]["range"] == [marks.COLOURS[1]] * 2
+    assert spec["encoding"]["strokeDash"]["scale"]["range"] == list(marks.DASHES[:2])
+
+
+def test_flows_of_several_lines_are_drawn_each_or_the_caption_names_what_is(run):
+    def drawn(*labels):
+        lines = [Line(label, [run]) for label in labels]
+        asked = {"metric_name": "goodput_bps", "axis": "goodput (b/s)", "combine": "each"}
+        figure = specs.over_time("F", lines, **asked)
+        return list(dict.fromkeys(row["line"] for row in values(figure))), figure.caption
+
+    flows = list(run.over_time("goodput_bps"))
+    assert len(flows) == 4
+    assert drawn("A", "B") == ([f"{label}, {flow}" for label in "AB" for flow in flows], "")
+    largest = "Each line is the largest value of its flows, groups or ports at each time."
+    assert drawn("A", "B", "C") == (["A", "B", "C"], largest)
 
 
 def test_flows_of_several_seeds_are_pooled(seeds):

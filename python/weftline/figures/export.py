@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError, RunFailed, nearest
+from weftline.figures.marks import COLOURS
 
 if TYPE_CHECKING:
     from weftline.figures.specs import Figure
@@ -133,6 +134,11 @@ def _narrow_legends(node: object, *, columns: int) -> None:
             _narrow_legends(inner, columns=columns)
 
 
+def _grey(colour: str, place: int) -> str:
+    """Return the grey that stands for a colour of lines; by its place for another one."""
+    return GREYS[(COLOURS.index(colour) if colour in COLOURS else place) % len(GREYS)]
+
+
 def _in_grey(node: object) -> None:
     """Replace colours of lines by greys, and colour schemes by the one of greys."""
     if isinstance(node, dict):
@@ -140,7 +146,7 @@ def _in_grey(node: object) -> None:
         if isinstance(colour, dict) and isinstance(colour.get("scale"), dict):
             scale = colour["scale"]
             if "range" in scale:
-                scale["range"] = [GREYS[i % len(GREYS)] for i in range(len(scale["range"]))]
+                scale["range"] = [_grey(one, place) for place, one in enumerate(scale["range"])]
             if "scheme" in scale:
                 scale["scheme"] = "greys"
         for inner in node.values():

@@ -1,6 +1,7 @@
 """How figures are made of marks: lines distinguished by colour, dash and marker, their layers and their axes.
 
-A line is distinguished by colour, dash and marker together, in this order for every figure of a page. The
+A line is distinguished by colour, dash and marker together, in this order for every figure of a page:
+`keep_marks` gives the lines of a figure that lacks some of them those that they have in the others. The
 colours begin with those of Okabe and Ito (2008), which people with a colour vision deficiency can tell apart;
 each has a contrast of at least 3 to white and to dark paper (WCAG 2.1), for which theirs were darkened.
 """
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -263,6 +264,54 @@ def distinguished(labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any
     """Return a channel that gives each line its colour, dash or marker, in the order of the labels."""
     scale = {"domain": list(labels), "range": [values[i % len(values)] for i in range(len(labels))]}
     return {"field": "line", "type": "nominal", "scale": scale}
+
+
+def keep_marks(spec: dict[str, Any], labels: Sequence[str]) -> None:
+    """Give the lines of a specification the colour, dash and marker of their places among `labels`.
+
+    A curve that is a part of a line, such as "label, 3 switches", has the colour of the line. A figure of
+    nothing else but curves of other names stays as it is.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Labels of all lines of the page, in order.
+    """
+    channels = list(_channels_of_lines(spec))
+    drawn = list(dict.fromkeys(label for _, scale in channels for label in scale["domain"]))
+    lines = {label: _line_of(label, labels) for label in drawn}
+    if not any(line is not None for line in lines.values()):
+        return
+    others = [label for label, line in lines.items() if line is None]
+    number = {label: n for n, label in enumerate([*labels, *others])}
+    for name, scale in channels:
+        values = _MARKS[name]
+        for place, label in enumerate(scale["domain"]):
+            line = lines[label]
+            is_part = line not in (None, label)
+            # Parts of one line differ by their dashes and markers.
+            at = number[line if is_part else label] if name == "color" or not is_part else place
+            scale["range"][place] = values[at % len(values)]
+
+
+_MARKS: dict[str, Sequence[Any]] = {"color": COLOURS, "strokeDash": DASHES, "shape": SHAPES}
+
+
+def _line_of(curve: str, labels: Sequence[str]) -> str | None:
+    """Return the label of the line that a curve is, or is a part of; None of another one."""
+    if curve in labels:
+        return curve
+    return max((label for label in labels if curve.startswith(f"{label}, ")), key=len, default=None)
+
+
+def _channels_of_lines(unit: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the scale of each channel that distinguishes lines."""
+    for name in _MARKS:
+        channel = unit.get("encoding", {}).get(name, {})
+        if channel.get("field") == "line" and "range" in channel.get("scale", {}):
+            yield name, channel["scale"]
+    for inner in (*unit.get("layer", ()), *unit.get("hconcat", ())):
+        yield from _channels_of_lines(inner)
 
 
 def with_markers(unit: dict[str, Any]) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weftline.errors import InputError, warn
-from weftline.figures import flow_figures, job_figures, path_figures, specs, time_figures
+from weftline.figures import flow_figures, job_figures, marks, path_figures, specs, time_figures
 from weftline.figures.specs import Figure
-from weftline.measures import given, line_notes
+from weftline.measures import given, line_notes, queue_ports
 from weftline.measures.lines import Line
 
 SERIES = {
@@ -57,10 +57,10 @@ class Plots:
         finished, title = self._finished(), "FCT slowdown by flow size"
         caption = line_notes.ideal_text(finished)
         if bins == "decades":
-            return flow_figures.slowdown_by_decade(title, finished, caption=caption)
+            return self._marked(flow_figures.slowdown_by_decade(title, finished, caption=caption))
         if bins != "equal-count":
             raise InputError(f'bins: expected "equal-count" or "decades", found {bins!r}')
-        return specs.slowdown(title, finished, caption=caption)
+        return self._marked(specs.slowdown(title, finished, caption=caption))
 
     def cdf(self, column: str = "slowdown") -> Figure:
         """Return the share of finished flows at or below a ``slowdown``, ``fct_ns`` or ``goodput_bps``."""
@@ -69,13 +69,16 @@ class Plots:
         titles = {"slowdown": "FCT slowdown of all flows", "fct_ns": "Flow completion time"}
         title, finished = titles.get(column, "Goodput of flows"), self._finished()
         caption = line_notes.finished_text(finished)
-        return flow_figures.cumulative(title, finished, column=column, caption=caption)
+        return self._marked(flow_figures.cumulative(title, finished, column=column, caption=caption))
 
     def queues(self) -> Figure:
-        """Return the share of samples whose queue has at most a length; needs ``measure.queue_histogram``."""
+        """Return the share of samples whose queue has at most a length; needs ``measure.queue_histogram``.
+
+        Of the ports of switches, where ports of hosts were sampled too.
+        """
         if not any(line.runs[0].queues for line in self.lines):
             raise InputError("no histogram of queues was measured: ask for it by measure.queue_histogram")
-        return specs.queue_cdf("Queue length of switch ports", self.lines)
+        return specs.queue_cdf(queue_ports.figure_title(self.lines), self.lines)
 
     def queue_heat(self) -> Figure:
         """Return the queue of each port over time, of the first line; needs ``measure.queues``."""
@@ -83,7 +86,11 @@ class Plots:
         return time_figures.queue_heats(self._first("Queues by port and time"), self.lines[:1])[0]
 
     def over_time(self, metric: str = "goodput_bps") -> Figure:
-        """Return one series over time, its entities combined as `SERIES` says; of one run, each by itself."""
+        """Return one series over time, its entities combined as `SERIES` says; of one run, each by itself.
+
+        Rates and windows of several lines are drawn flow by flow, too; if that were more than eight curves,
+        the largest of each line is drawn, and the caption names it.
+        """
         axis, scale, combine = SERIES.get(metric, (metric.replace("_", " "), 1.0, "sum"))
         self._measured(metric, "[measure]")
         lines = [line for line in self.lines if line.runs[0].recorded(metric, max_points=1)]
@@ -93,7 +100,9 @@ class Plots:
             else combine
         )
         title = axis[:1].upper() + axis[1:].partition(" (")[0] + " over time"
-        return specs.over_time(title, lines, metric_name=metric, axis=axis, scale=scale, combine=each)
+        return self._marked(
+            specs.over_time(title, lines, metric_name=metric, axis=axis, scale=scale, combine=each)
+        )
 
     def goodput(self) -> Figure:
         """Return payload delivered over time, by group or flow; needs ``measure.goodput``."""
@@ -105,7 +114,7 @@ class Plots:
             raise InputError("these runs have no jobs: they need a workload of kind collective or incast")
         if column not in job_figures.AXES:
             raise InputError(f"column: expected one of {', '.join(job_figures.AXES)}, found {column!r}")
-        return job_figures.steps("Steps of jobs", self.lines, column=column)
+        return self._marked(job_figures.steps("Steps of jobs", self.lines, column=column))
 
     def fairness(self) -> Figure:
         """Return Jain's index of the measured goodputs over time; needs ``measure.goodput`` of several."""
@@ -114,7 +123,7 @@ class Plots:
 
     def paths_known(self) -> Figure:
         """Return the share of paths that PINT knows by packets; needs ``telemetry.record`` above 0."""
-        return path_figures.paths_known("Paths known by packets", self.lines)
+        return self._marked(path_figures.paths_known("Paths known by packets", self.lines))
 
     def network(self, metric: str = "utilisation") -> Figure:
         """Return the network of the first line, its links coloured by a series of ports."""
@@ -122,6 +131,11 @@ class Plots:
         if found is None:
             raise InputError("this network has too many links for a picture, or its file no longer exists")
         return found
+
+    def _marked(self, figure: Figure) -> Figure:
+        """Return a figure in which each line has the marks that it has where all lines are drawn."""
+        marks.keep_marks(figure.spec, [line.label for line in self.lines])
+        return figure
 
     def _first(self, title: str) -> str:
         """Return the title of a figure of the first line alone."""

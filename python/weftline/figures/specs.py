@@ -12,6 +12,7 @@ from typing import Any
 
 from weftline import quantities
 from weftline.figures.marks import (
+    COLOURS,
     HEIGHT,
     WIDTH,
     distinct_rows,
@@ -23,7 +24,7 @@ from weftline.figures.marks import (
     time_unit,
     with_markers,
 )
-from weftline.measures import evidence, over_seeds, slowdown_table
+from weftline.measures import evidence, over_seeds, queue_ports, slowdown_table
 from weftline.measures import over_time as series_of
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share, curves_by_size
 from weftline.measures.metrics import metric
@@ -224,13 +225,16 @@ def queue_cdf(
     published: dict[str, dict[str, Any]] | None = None,
     caption: str = "",
 ) -> Figure:
-    """Return the share of samples whose queue is shorter than a length, over all sampled ports and seeds.
+    """Return the share of samples whose queue is shorter than a length, over sampled ports and all seeds.
 
-    `published` holds ``{label: {percentile: KB}}``.
+    Of a line that sampled ports of switches and of hosts those of switches are drawn: hosts' queues are empty
+    with most transports. Its numbers are of these, and of all sampled ports as in metrics. `published` holds
+    ``{label: {percentile: KB}}``.
     """
+    left_out = {line.label: ports.left_out if (ports := line.queue_ports) else frozenset() for line in lines}
     rows = []
     for line in lines:
-        cdf = _thinned(over_seeds.queue_cdf(line), 200)
+        cdf = _thinned(over_seeds.queue_cdf(line, without=left_out[line.label]), 200)
         rows += [_row(line.label, size / 1000, 100 * share) for size, share in cdf]
     lowest = _lowest(rows)
     for label, points in (published or {}).items():
@@ -253,7 +257,7 @@ def queue_cdf(
     spec |= {"width": 2 * WIDTH, "height": HEIGHT, "layer": layers_of(x, y, bool(published), step=True)}
     means = over_seeds.means_text(lines)
     note = (
-        f"{caption} All sampled ports{' of all seeds' if means else ''} together, idle ones included. Queues "
+        f"{caption} {queue_ports.figure_text(lines, ' of all seeds' if means else '')} Queues "
         "are counted in bins of 1 KB: lines stand at upper edges of bins, percentiles in the table are lower "
         f"edges{f', {means}' if means else ''}."
     ).strip()
@@ -262,13 +266,27 @@ def queue_cdf(
             f"{note} Lines are measured here, hollow markers are published; where these are lower edges of "
             "such bins, they stand 1 KB left of a line that agrees."
         )
-    rows_text = [
-        [line.label, *texts]
-        for line in lines
-        if (texts := over_seeds.queue_texts(line, quantities.bytes_text))
-    ]
-    columns = ["queue", "median", "p95", "p99", "p99.9", "max"]
-    return Figure(title=title, spec=with_markers(spec), caption=note, tables=[Table(columns, rows_text)])
+    return Figure(title=title, spec=with_markers(spec), caption=note, tables=[_queue_table(lines)])
+
+
+def _queue_table(lines: Sequence[Line]) -> Table:
+    """Return percentiles of the queues of the ports that are drawn, and of all ports where these are more."""
+    table = Table(["queue", "of", "median", "p95", "p99", "p99.9", "max"], left=2)
+    for line in lines:
+        ports = line.queue_ports
+        whole = over_seeds.queue_texts(line, quantities.bytes_text)
+        if not whole:
+            continue
+        if ports is None:
+            table.rows.append([line.label, "all sampled ports", *whole])
+            continue
+        if not ports.are_both:
+            table.rows.append([line.label, ports.text(), *whole])
+            continue
+        texts = over_seeds.queue_texts(line, quantities.bytes_text, without=ports.left_out)
+        table.rows.append([line.label, ports.switches_text(), *texts])
+        table.rows.append(["", ports.text(), *whole])
+    return table
 
 
 def over_time(
@@ -297,7 +315,8 @@ def over_time(
     scale : float
         What the stored values are multiplied by.
     combine : {"sum", "max", "each"}
-        How the entities make one line; "each" gives each its own.
+        How the entities make one line; "each" gives each its own. Where these would be more than eight curves
+        of several lines, the largest value of each line is drawn, and the caption names it.
     entities : str
         Only entities whose name starts with this.
     log : bool
@@ -305,13 +324,19 @@ def over_time(
     """
     rows: list[dict[str, Any]] = []
     labels: list[str] = []
+    found: dict[str, dict[str, series_of.Points]] = {}
     for line in lines:
         series = series_of.curves(over_seeds.drawn_run(line), metric_name)
-        chosen = {name: values for name, values in series.items() if name.startswith(entities)}
-        if combine == "each" and len(lines) == 1:
+        found[line.label] = {name: values for name, values in series.items() if name.startswith(entities)}
+    of_each = combine == "each" and (len(lines) == 1 or sum(map(len, found.values())) <= len(COLOURS))
+    named: dict[str, Sequence[Sequence[float]]]
+    for label_of_line, chosen in found.items():
+        if of_each and len(lines) == 1:
             named = chosen
+        elif of_each and len(chosen) > 1:
+            named = {f"{label_of_line}, {name}": values for name, values in chosen.items()}
         else:
-            named = {line.label: _combined(list(chosen.values()), combine)} if chosen else {}
+            named = {label_of_line: _combined(list(chosen.values()), combine)} if chosen else {}
         labels += list(named)
         rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
     unit, factor = time_unit(1000 * max((row["x"] for row in rows), default=0))
@@ -326,8 +351,10 @@ def over_time(
     drawn = [over_seeds.drawn_run(line) for line in lines]
     layers += failures(drawn, factor, max((row["x"] for row in rows), default=0))
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers}
-    note = f"{caption} {over_seeds.drawn_seed(lines)}".strip()
-    return Figure(title=title, spec=with_markers(spec), caption=note)
+    notes = [caption, over_seeds.drawn_seed(lines)]
+    if combine == "each" and not of_each:
+        notes.append("Each line is the largest value of its flows, groups or ports at each time.")
+    return Figure(title=title, spec=with_markers(spec), caption=" ".join(filter(None, notes)))
 
 
 def bars(

@@ -24,6 +24,7 @@ from weftline.runs import Run
 
 if TYPE_CHECKING:
     from weftline.measures.flow_choice import FlowChoice
+    from weftline.measures.queue_ports import Ports
 
 __all__ = ["PERCENTILES", "Line", "Mean", "at_share", "curves_by_size", "lines_of", "scheme_name"]
 
@@ -122,6 +123,13 @@ class Line:
         from weftline.measures.flow_choice import FlowChoice
 
         return replace(self.chosen or FlowChoice(), group=self.group)
+
+    @cached_property
+    def queue_ports(self) -> Ports | None:
+        """Which ports its queue histograms are of, by its first run; None where that is not known."""
+        from weftline.measures import queue_ports
+
+        return queue_ports.of_run(self.runs[0]) if self.runs else None
 
     @cached_property
     def _slowdowns(self) -> dict[tuple[int, int, str], dict[str, Any]]:

@@ -8,10 +8,10 @@ what happens over time, steps and the slowest flows: those of one run, and `draw
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 
-from weftline.measures import evidence
+from weftline.measures import evidence, queue_ports
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import Flows
 from weftline.measures.pooling import seed_of
@@ -23,13 +23,17 @@ Curve = list[tuple[float, float]]
 QUEUE_NUMBERS = ("p50", "p95", "p99", "p999", "max")
 
 
-def queue_cdf(line: Line) -> Curve:
-    """Return (bytes, share of the samples of all runs that are shorter) at upper edges of bins."""
-    if len(line.runs) == 1:
-        return line.runs[0].queues["cdf"] if line.runs[0].queues else []
+def queue_cdf(line: Line, *, without: Collection[str] = ()) -> Curve:
+    """Return (bytes, share of the samples of all runs that are shorter) at upper edges of bins.
+
+    Of all sampled ports but those of the hosts `without`.
+    """
+    every = [queue_ports.without(run, without) for run in line.runs]
+    if len(every) == 1:
+        return every[0]["cdf"] if every[0] else []
     steps: dict[float, int] = {}
-    for run in line.runs:
-        if found := run.queues:
+    for found in every:
+        if found:
             samples, before = found["percentiles"]["samples"], 0
             for size, share in found["cdf"]:
                 count = round(share * samples)
@@ -42,9 +46,15 @@ def queue_cdf(line: Line) -> Curve:
     return curve
 
 
-def queue_texts(line: Line, write: Callable[[float | None], str]) -> list[str]:
-    """Return `QUEUE_NUMBERS` over the seeds as text; nothing if no run measured its queues."""
-    found = [run.queues["percentiles"] if run.queues else {} for run in line.runs]
+def queue_texts(
+    line: Line, write: Callable[[float | None], str], *, without: Collection[str] = ()
+) -> list[str]:
+    """Return `QUEUE_NUMBERS` over the seeds as text; nothing if no run measured its queues.
+
+    Of all sampled ports but those of the hosts `without`.
+    """
+    every = [queue_ports.without(run, without) for run in line.runs]
+    found = [queues["percentiles"] if queues else {} for queues in every]
     if not any(found):
         return []
     return [

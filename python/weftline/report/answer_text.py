@@ -8,9 +8,19 @@ from pathlib import PurePath
 from typing import Any
 
 from weftline import quantities
-from weftline.measures import evidence, judgements, labels, line_notes, losses, readings, separations, steps
+from weftline.measures import (
+    evidence,
+    judgements,
+    labels,
+    line_notes,
+    losses,
+    queue_ports,
+    readings,
+    separations,
+    steps,
+)
 from weftline.measures.lines import Line
-from weftline.measures.metrics import Flows
+from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import shortened
 from weftline.runs import Run
 
@@ -118,7 +128,9 @@ def standing_of(
         )
         for label, mean in means.items()
     }
-    return standing(subject.title, "", texts, found), found.first, subject
+    is_queue = subject.title == metric("queue_p99").title
+    title = queue_ports.titled("queue_p99", lines) if is_queue else subject.title
+    return standing(title, "", texts, found), found.first, subject
 
 
 def standing(
@@ -168,7 +180,9 @@ def _costs(line: Line, *, named: bool) -> str:
         below = replace(queue, value=queue.value + readings.QUEUE_BIN_BYTES).text(quantities.bytes_text)
         asked = max(len(line.runs), len(line.asked))
         runs = evidence.qualifier(runs=queue.count or 0, asked=asked, left=line.left_text("queue_p99"))
-        parts.append(f"99 % of the samples find less than {below} in a queue{runs}")
+        ports = line.queue_ports
+        of = f" of {ports.text()}" if ports else ""
+        parts.append(f"99 % of the samples find less than {below} in a queue{of}{runs}")
     parts += _losses(line)
     pauses = line.metric("pauses")
     if pauses is not None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from weftline.errors import Conflict
 from weftline.figures.marks import COLOURS
-from weftline.measures import evidence, line_notes, losses, measured_alike, pooling, separations
+from weftline.measures import evidence, line_notes, losses, measured_alike, pooling, queue_ports, separations
 from weftline.measures.lines import Line
 from weftline.measures.metrics import Flows, metric
 from weftline.report.page import Caution, KeyNumber
@@ -46,8 +46,11 @@ def key_numbers(
 
 
 def _title(lines: Sequence[Line], name: str) -> str:
-    """Return the title of a metric, with how many flows were measured where these are not all."""
-    title = metric(name).title
+    """Return the title of a metric, with the ports of one of queues, and with how many flows were measured.
+
+    The latter where these are not all.
+    """
+    title = queue_ports.titled(name, lines)
     if "goodput" not in metric(name).measured_by:
         return title
     counts = dict.fromkeys(filter(None, (measured_alike.flows_measured(line.runs[0]) for line in lines)))

@@ -11,7 +11,15 @@ from typing import Any
 
 from weftline.controllers import stand_ins
 from weftline.errors import InputError
-from weftline.figures import flow_figures, job_figures, network_view, path_figures, specs, time_figures
+from weftline.figures import (
+    flow_figures,
+    job_figures,
+    marks,
+    network_view,
+    path_figures,
+    specs,
+    time_figures,
+)
 from weftline.measures import (
     given,
     groups,
@@ -20,6 +28,7 @@ from weftline.measures import (
     measured_alike,
     networks,
     over_seeds,
+    queue_ports,
     slowdown_table,
     step_causes,
 )
@@ -160,7 +169,7 @@ def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool 
         flows.append(flow_figures.cumulative("Slowdown of all flows", finished, caption=caption))
     queues = []
     if heats and any(line.runs[0].queues for line in lines):
-        queues.append(specs.queue_cdf("Queue length of switch ports", lines))
+        queues.append(specs.queue_cdf(queue_ports.figure_title(lines), lines))
     queued = [line for line in lines if heats and _ever_queued(line.runs[0])][:MAX_HEATS]
     queues += time_figures.queue_heats("Queues by port and time", queued)
     goodputs = [_goodput(lines)] if heats else []
@@ -175,7 +184,15 @@ def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool 
         "Goodput": [figure for figure in goodputs if figure.spec["data"]["values"]],
         "Paths": [known] if known and known.tables else [],
     }
+    for figures in topics.values():
+        _keep_marks(figures, lines)
     return [Section(title=name, figures=figures) for name, figures in topics.items() if figures]
+
+
+def _keep_marks(figures: Sequence[specs.Figure], lines: Sequence[Line]) -> None:
+    """Draw each line as in figures of all lines of the page, also where a figure lacks some of them."""
+    for figure in figures:
+        marks.keep_marks(figure.spec, [line.label for line in lines])
 
 
 def _goodput(lines: Sequence[Line]) -> specs.Figure:
@@ -263,7 +280,7 @@ def result_sections(lines: Sequence[Line], *, link: why_page.Address | None = No
     end = whole.columns.index("all") + 1
     slowdown = Table(whole.columns[:end], [row[:end] for row in whole.rows], left=whole.left, note=whole.note)
     rows = [[row[0], *row[end:]] for row in whole.rows if row[0]]
-    costs = Table(["", *whole.columns[end:]], rows)
+    costs = Table(["", *whole.columns[end:]], rows, note=queue_ports.note(lines))
     title = "Side by side" if len(lines) > 1 else "Results"
     by_group = groups.table(lines)
     tables = [slowdown, *([by_group] if by_group else []), costs]
@@ -315,7 +332,7 @@ def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None)
     table = jobs.table(lines)
     if table is None:
         return []
-    lines = [line for line in lines if line.runs[0].steps]
+    of_page, lines = lines, [line for line in lines if line.runs[0].steps]
     run, seed = over_seeds.drawn_run(lines[0]), over_seeds.drawn_seed(lines)
     of_run = [jobs.steps_table(run, max_steps=MAX_STEPS)] if len(lines) == 1 else []
     figures = []
@@ -323,6 +340,7 @@ def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None)
         figures.append(job_figures.steps("Time of each step", lines, caption=jobs.IDEAL))
     if figures and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
         figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
+    _keep_marks(figures, of_page)
     text = f"Open a step for the chain of flows that made it long, and its causes. {seed}".strip()
     if len(lines) == 1 and sum(step["ranks"] for step in run.steps) <= MAX_PARTS:
         of_run.append(step_causes.table(lines[0].runs[0]))

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from weftline.errors import InputError
-from weftline.figures import load_figures
+from weftline.figures import load_figures, marks
 from weftline.figures.specs import Figure
-from weftline.measures import evidence, given, judgements, networks
+from weftline.measures import evidence, given, judgements, networks, queue_ports
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import metric
 from weftline.report import answer_text, headline, page, run_page, why_page
@@ -170,13 +170,23 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
             mean = Mean.of_estimate(estimate, found.scale)
             points.append((_label(cell, without=along), place[cell.at(along)], mean))
     kept = list(dict.fromkeys(label for label, _, _ in points))[:MAX_LINES]
+    labels = list(dict.fromkeys(_label(cell, without=along) for cell in result.cells))
     title = found.title[:1].upper() + found.title[1:]
-    return load_figures.curve(
+    figure = load_figures.curve(
         f"{title} over {along}",
         [point for point in points if point[0] in kept],
         axes=(along, found.axis or found.title),
-        caption=_left_out(result, name),
+        caption=" ".join(filter(None, [_ports(result, name), _left_out(result, name)])),
     )
+    marks.keep_marks(figure.spec, labels)
+    return figure
+
+
+def _ports(result: SweepResult, name: str) -> str:
+    """Return which ports a metric of queues is of, where ports of hosts are among them; "" of another one."""
+    if "queue_histogram" not in metric(name).measured_by:
+        return ""
+    return queue_ports.note([given.result_line(result, _label(cell), cell) for cell in result.cells])
 
 
 def _left_out(result: SweepResult, name: str) -> str:

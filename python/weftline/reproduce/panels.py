@@ -25,7 +25,7 @@ from typing import Any
 from weftline import quantities
 from weftline.figures import goodput_figures, marks, specs
 from weftline.figures.specs import Published
-from weftline.measures import evidence, line_notes, over_seeds, slowdown_table
+from weftline.measures import evidence, line_notes, over_seeds, queue_ports, slowdown_table
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share, curves_by_size
 from weftline.measures.metrics import Flows, metric
 from weftline.report import run_page
@@ -92,6 +92,8 @@ def sections_of(panels: Sequence[Panel]) -> list[Section]:
             found: Any = _DRAW[definition.kind](p, p.title or definition.title)
             found = found if isinstance(found, list) else [found]
             drawn += [figure for figure in found if figure.spec["data"]["values"]]
+            for figure in drawn[before:]:
+                marks.keep_marks(figure.spec, [line.label for line in p.lines])
         empty += [p] if len(drawn) == before else []
     text = definition.options.get("caption", "")
     if definition.kind == "slowdown":
@@ -280,7 +282,8 @@ def _queue_table(p: Panel, title: str) -> Table:
             cells.append(text if published is None else f"{text} / {quantities.bytes_text(1000 * published)}")
         rows.append(cells)
     notes = ["measured / published" if values else "", "percentiles: lower edges of bins of 1 KB"]
-    note = "; ".join(filter(None, [*notes, over_seeds.means_text(p.lines)]))
+    notes += [queue_ports.note(p.lines).removesuffix("."), over_seeds.means_text(p.lines)]
+    note = "; ".join(filter(None, notes))
     return Table(["queue", "median", "p95", "p99", "p99.9", "max"], rows, title=title, note=note)
 
 
