@@ -238,10 +238,16 @@ def values_until(found: Sequence[Interval], last_ns: float) -> list[float]:
     return [one.value for one in found if one.part == 1 and one.end <= last_ns * (1 + 1e-9)]
 
 
-def mean_until(found: Sequence[Interval], last_ns: float) -> float | None:
-    """Return the mean over the whole intervals that end by a time; None where none does."""
-    values = values_until(found, last_ns)
-    return math.fsum(values) / len(values) if values else None
+def means_until(run: Run, metric: str, last_ns: float) -> dict[str, float]:
+    """Return the mean over the whole intervals of a series that end by a time, by entity, where any does."""
+    every = interval_ns(run, series(metric).measure)
+    if not every:
+        values = {name: values_until(found, last_ns) for name, found in intervals(run, metric).items()}
+        return {name: math.fsum(found) / len(found) for name, found in values.items() if found}
+    count = math.floor(last_ns * (1 + 1e-9) / every)
+    # One span holds them all.
+    found = run.over_time(metric, every_ns=count * every, max_points=0) if count else {}
+    return {name: points[0][1] for name, points in found.items() if points}
 
 
 def unit(name: str) -> str:

@@ -165,9 +165,7 @@ def share_of(group: str) -> Reader:
         found = run.backlog()
         if not found:
             return None
-        groups = over_time.intervals(run, "goodput_bps")
-        means = {name: over_time.mean_until(one, found["last_ns"]) for name, one in groups.items()}
-        rates = {name: rate for name, rate in means.items() if rate is not None}
+        rates = over_time.means_until(run, "goodput_bps", found["last_ns"])
         total = sum(rates.values())
         return rates[group] / total if group in rates and total else None
 
@@ -178,13 +176,12 @@ def throughput(of_hosts: bool) -> Reader:
     """Mean utilisation of the ports of hosts, or of the other measured ones, until the last flow starts."""
 
     def read(run: Run) -> float | None:
-        ports = over_time.intervals(run, "utilisation")
-        chosen = [points for port, points in ports.items() if port.startswith("host") == of_hosts]
-        if not chosen or (last := flow_rows.last_start_ns(run)) is None:
+        measured = over_time.interval_ns(run, "utilisation") or over_time.intervals(run, "utilisation")
+        if not measured or (last := flow_rows.last_start_ns(run)) is None:
             return None
-        means = [over_time.mean_until(points, last) for points in chosen]
-        known = [mean for mean in means if mean is not None]
-        return math.fsum(known) / len(known) if known else None
+        means = over_time.means_until(run, "utilisation", last)
+        chosen = [mean for port, mean in means.items() if port.startswith("host") == of_hosts]
+        return math.fsum(chosen) / len(chosen) if chosen else None
 
     return read
 
