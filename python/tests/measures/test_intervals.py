@@ -26,6 +26,18 @@ def value(name, run):
     return metric(name).read(run)
 
 
+def test_means_until_a_time_are_over_the_whole_intervals_that_end_by_then(tmp_path):
+    measure = {"utilisation": {"ports": ["s0->host2", "s0->host1"], "every": "30us"}}
+    run = weftline.run({**ENDLESS, "measure": measure}, out=tmp_path / "run")
+    of_port = over_time.intervals(run, "utilisation")
+    for last, count in ((29e3, 0), (30e3, 1), (100e3, 3), (190e3, 6)):
+        found = over_time.means_until(run, "utilisation", last)
+        expected = {
+            port: sum(one.value for one in of[:count]) / count for port, of in of_port.items() if count
+        }
+        assert found == pytest.approx(expected), last
+
+
 @pytest.mark.parametrize("every", ["100us", "70us", "1ms"])
 def test_goodput_counts_to_the_end_of_a_run_that_ends_inside_of_an_interval(tmp_path, every):
     def run(every):
