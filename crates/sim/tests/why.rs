@@ -627,6 +627,18 @@ fn a_switch_without_a_route_is_named_with_the_time_at_which_it_lost_it() {
 }
 
 #[test]
+fn a_port_whose_link_is_down_is_named_with_all_packets_that_it_lost() {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 1\n[transport]\nrto = \"300us\"\n\
+                controller = { kind = \"none\" }\n[[workload]]\nkind = \"flows\"\n\
+                flows = [{ src = 0, dst = 1, size = \"100KB\", start = \"6us\" }]\n[failures]\ndetection = \"50us\"\n\
+                [[failures.event]]\nat = \"5us\"\nlink = [\"leaf1\", \"spine0\"]\nlasts = \"20us\"\n";
+    let config = load(text, &[]).expect("a scenario").config().expect("a configuration");
+    let (accounts, findings) = accounts_with(config.clone(), |_| true);
+    let place = Place::Link(link_from(&config, &findings, "spine0", "leaf1"));
+    assert_eq!(accounts[0].lost.iter().collect::<Vec<_>>(), [(&place, &100)]);
+}
+
+#[test]
 fn no_timeout_is_found_where_nothing_is_lost() {
     for transport in DECLARED {
         for loss in ["0", "0.02"] {

@@ -474,15 +474,13 @@ impl Partition {
         }
     }
 
-    /// Counts a packet that has nowhere to go (its port's link is down, or no route is left) and frees it.
+    /// Counts a packet that cannot leave by this port, whose link is down, and frees it.
     #[cold]
     pub fn drop_unroutable(&mut self, port: PortId, id: PacketId) {
-        let totals = &mut self.totals[port as usize];
-        totals.packets_stranded += 1;
-        totals.bytes_stranded += u64::from(self.packets[id].size);
-        self.count(id, |losses| &mut losses.data_stranded);
-        self.last_loss = self.last_loss.max(Some(self.now));
-        self.discard(id);
+        if let Some(trace) = &mut self.taps.trace {
+            trace.dropped.push((self.now, id, port));
+        }
+        self.strand(port, id);
     }
 
     /// The same at a switch that has no route for a packet that came by this port.
@@ -492,7 +490,16 @@ impl Partition {
             let (node, dst) = (self.ports[port as usize].node, self.packets[id].dst);
             trace.without_route.push(((self.now, id), node, dst));
         }
-        self.drop_unroutable(port, id);
+        self.strand(port, id);
+    }
+
+    fn strand(&mut self, port: PortId, id: PacketId) {
+        let totals = &mut self.totals[port as usize];
+        totals.packets_stranded += 1;
+        totals.bytes_stranded += u64::from(self.packets[id].size);
+        self.count(id, |losses| &mut losses.data_stranded);
+        self.last_loss = self.last_loss.max(Some(self.now));
+        self.discard(id);
     }
 
     /// Counts a packet that the link into this port lost, and frees it.

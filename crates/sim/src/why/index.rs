@@ -16,7 +16,8 @@ pub struct Index {
     pub(super) by_id: HashMap<u32, Vec<u32>>,
     /// Packets that were lost, and when they would have come.
     pub(super) lost: HashSet<(Time, u32)>,
-    /// Packets that a queue dropped, and when they had come to its node: when it did, and the link that it leads to.
+    /// Packets that a queue, or a port whose link was down, dropped, and when they had come to its node: when it did, and the link
+    /// that it leads to.
     pub(super) dropped: HashMap<(Time, u32), (Time, u32)>,
     /// Packets that a switch had no route for: when they came, and the place where they were lost.
     pub(super) without_route: HashMap<(Time, u32), Place>,
