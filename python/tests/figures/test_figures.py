@@ -448,7 +448,7 @@ def test_flows_of_several_seeds_are_pooled(seeds):
     found = [row["slowdown"] for run in seeds for row in run.flows.to_dicts() if row["slowdown"] is not None]
     curve = cumulative(Line("A", seeds), "slowdown", max_points=0)
     assert curve == shares(found)
-    for most in (1, 2, 7, 20):
-        thin = cumulative(Line("A", seeds), "slowdown", max_points=most)
-        assert len(thin) <= most and set(thin) <= set(curve) and thin[-1] == curve[-1]
-        assert most == 1 or thin[0] == curve[0]
+    for limit in (1, 2, 7, 20):
+        thin = cumulative(Line("A", seeds), "slowdown", max_points=limit)
+        assert len(thin) <= limit and set(thin) <= set(curve) and thin[-1] == curve[-1]
+        assert limit == 1 or thin[0] == curve[0]

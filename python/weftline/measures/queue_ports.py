@@ -2,7 +2,7 @@
 
 The metrics of queues count all sampled ports. With ``ports = "*"`` the ports of hosts are among them, which
 are empty with most transports and so lower every percentile. Figures draw the ports of switches alone where
-both were sampled, and what prints a metric of queues says of which ports it is.
+both were sampled, and what prints a metric of queues names the ports that it is of.
 """
 
 from __future__ import annotations
