@@ -34,7 +34,9 @@ def _of(folder: Path, _written: int) -> dict[str, list[list[float]]]:
         queues = run.over_time("queue_bytes", max_points=POINTS)
     except (DamagedError, InputError, RunFailed):
         return {}
-    found = {"fct": [[round(math.log10(ns), 3), round(share, 4)] for ns, share in curve if ns > 0]}
+    # It begins at 0, so that flows that all took the same time are a step.
+    steps = [*((ns, 0.0) for ns, _ in curve[:1]), *curve]
+    found = {"fct": [[round(math.log10(ns), 3), round(share, 4)] for ns, share in steps if ns > 0]}
     if queues:
         found["queue"] = _highest(queues)
     return {name: points for name, points in found.items() if len(points) > 1}
