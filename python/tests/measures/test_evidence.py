@@ -16,6 +16,7 @@ from weftline import _native
 from weftline.cli import sweep as cli_sweep
 from weftline.cli.main import main
 from weftline.measures import comparison, evidence, ideals, judgements, separations, stats, steady
+from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.judgements import KINDS, Reason, Verdict, judged, leader, reasons_text, separated
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import Flows
@@ -480,3 +481,21 @@ def test_a_lower_slowdown_that_longer_ideal_times_decide_is_not_ranked(
         assert [reason.kind for reason in reasons] == ["ideals differ"] * sign_is_of_ideals
         assert separated(found, reasons).order == (0 if sign_is_of_ideals else -1 if ours is runs else 1)
         assert not evidence.ideals_decide("fct_mean", ours, theirs, *sides, chosen=lambda run: Flows())
+
+
+def test_a_group_of_which_no_flow_counts_is_a_reason_against_every_verdict(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 8},
+        "workload": [
+            {"kind": "poisson", "group": "web", "size": "10KB", "load": 0.1, "duration": "1ms"},
+            {"kind": "incast", "group": "incast", "senders": 3, "receiver": 0, "size": "10KB"},
+        ],
+    }
+    runs = [weftline.run({**scenario, "seed": seed}, out=tmp_path / str(seed)) for seed in (1, 2)]
+    choice = FlowChoice(warmup="20%")
+    text = "no flow of group incast counts, of 3 in a run: all start in the warm-up or the drain"
+    assert choice.left_out(runs, "slowdown_mean") == text
+    assert FlowChoice().left_out(runs, "slowdown_mean") == choice.left_out(runs, "utilisation_mean") == ""
+    assert FlowChoice(warmup="20%", group="web").left_out(runs, "slowdown_mean") == ""
+    line = Line("A", runs, chosen=choice)
+    assert Reason("left out", text) in separations.of_metric("slowdown_mean").reasons(line)

@@ -304,8 +304,8 @@ def summary_of(
     below = sum(1 for row in finished if row["slowdown"] < 1)
     if below:
         summary["warnings"].append(
-            f"{below} flows were faster than the simulator's ideal time: see what differs (links without a delay, "
-            "bursts of ports)"
+            f"{below} flows were faster than the simulator's ideal time: see what differs "
+            "(links without a delay, bursts of ports)"
         )
     return summary
 

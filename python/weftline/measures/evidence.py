@@ -57,6 +57,7 @@ def against(
     known: int | None = None,
     remark: str | None = None,
     undecided: str | None = None,
+    left_out: str = "",
     values: Sequence[float | None] | None = None,
     pooled: float | None = None,
     method: str = "t",
@@ -79,6 +80,8 @@ def against(
         What is wrong with the steadiness of the runs; without it, whether flows under way were growing.
     undecided : str, optional
         The text of `undecided_text` for the flows that count; looked up without it.
+    left_out : str
+        Which groups of flows do not count at all; "" if none.
     values : sequence of float or None, optional
         The metric of each run: runs that are the same one and have the same value are one observation.
     pooled : float, optional
@@ -112,6 +115,8 @@ def against(
         found.append(Reason("samples", text))
     if text := undecided_text(name, runs, flows) if undecided is None else undecided:
         found.append(Reason("undecided", text))
+    if left_out:
+        found.append(Reason("left out", left_out))
     if needed(name):
         counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted) or (short_runs(name, counted) if len(runs) > 1 else [])

@@ -77,21 +77,40 @@ class FlowChoice:
         """Return how many flows of each group count in a run, ``"web 804 to 812 of 1,600"``; "" if all do."""
         if not (self.warmup or self.drain):
             return ""
+        parts = [
+            f"{group} {_span_text([a for a, _ in of])} of {_span_text([b for _, b in of])}"
+            for group, of in self._counts(runs).items()
+        ]
+        return f"Flows that count in a run, by group: {shortened(parts)}." if parts else ""
+
+    def left_out(self, runs: Sequence[Run], name: str) -> str:
+        """Return of which groups no flow counts for a metric, because of when they start; "" if none.
+
+        ``"no flow of group incast counts, of 60 in a run: all start in the warm-up or the drain"``.
+        """
+        if not (self.warmup or self.drain) or "warmup" not in metric(name).chosen_by:
+            return ""
+        counts = self._counts(runs, name)
+        parts = [
+            f"{group} counts, of {_span_text([all_of for _, all_of in of])} in a run"
+            for group, of in counts.items()
+            if len(counts) > 1 and any(chosen == 0 for chosen, _ in of)
+        ]
+        return f"no flow of group {shortened(parts)}: all start in the warm-up or the drain" if parts else ""
+
+    def _counts(self, runs: Sequence[Run], name: str = "slowdown_p50") -> dict[str, list[tuple[int, int]]]:
+        """Return how many flows of each group count for a metric in each run, and how many there are."""
         counted: dict[str, list[tuple[int, int]]] = {}
-        flows = self.flows()
+        flows = self.flows(name)
         for run in runs:
             groups = flow_rows.read(run)["group"]
             chosen, of = (
                 Counter(groups[n] for n in flow_rows.chosen(run, one, finished=None))
-                for one in (self.of_run(run), flows)
+                for one in (self.of_run(run, name), flows)
             )
             for group, count in of.items():
                 counted.setdefault(group, []).append((chosen[group], count))
-        parts = [
-            f"{group} {_span_text([a for a, _ in of])} of {_span_text([b for _, b in of])}"
-            for group, of in counted.items()
-        ]
-        return f"Flows that count in a run, by group: {shortened(parts)}." if parts else ""
+        return counted
 
     def value(self, run: Run, name: str) -> float | None:
         """Return a metric of a run over the flows that count."""

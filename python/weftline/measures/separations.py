@@ -108,6 +108,7 @@ def of_metric(name: str, title: str = "") -> Subject:
             left=_left(line, name),
             known=sum(value is not None for value in line.values(name)),
             undecided=line.counts.undecided_text(line.runs, name),
+            left_out=line.counts.left_out(line.runs, name),
             values=line.values(name),
             pooled=line.counts.pooled(line.runs, name, counted),
             method=line.interval,

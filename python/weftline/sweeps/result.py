@@ -374,6 +374,7 @@ class SweepResult:
             known=sum(value is not None for value in self.values(name, cell).values()),
             remark=self.remark(cell, name),
             undecided=self.choice.undecided_text(list(cell.runs.values()), name),
+            left_out=self.choice.left_out(list(cell.runs.values()), name),
             values=list(self.values(name, cell).values()),
             pooled=self._pooled(name, cell),
             method=self.report.interval,
