@@ -12,7 +12,8 @@
 //! destination.
 //!
 //! Each workload has a time of its own, from its first arrival to its last, over which what it brings is
-//! spread evenly; flows that were not looked at are like those that were. What counts is the largest share at
+//! spread evenly; flows that were not looked at are like those that were. Rounds in which every host gets the
+//! same last for their period each, and are no chance. What counts is the largest share at
 //! any of these times, with all workloads that last then.
 
 use rustc_hash::FxHashMap;
@@ -116,6 +117,9 @@ impl Amount {
         if carried <= 0.0 || self.bits <= carried {
             return false;
         }
+        if self.squares == 0.0 {
+            return self.bits > carried * BUSIER;
+        }
         let flows = self.bits * self.bits / self.squares;
         2.0 * flows * ((self.bits / carried).ln() - (1.0 - carried / self.bits)) > NO_CHANCE
     }
@@ -123,6 +127,10 @@ impl Amount {
     /// What it is, where this many times more flows come than were looked at.
     fn of_all(self, times: f64) -> Amount {
         Amount { bits: times * self.bits, squares: times * times * self.squares }
+    }
+
+    fn without_chance(self) -> Amount {
+        Amount { squares: 0.0, ..self }
     }
 }
 
@@ -162,6 +170,8 @@ struct Brought {
     /// Flows that were looked at.
     flows: u64,
     left: Left,
+    /// Of rounds.
+    period: Option<Time>,
     all: Arrived,
     /// By place of several links together.
     list: Vec<Arrived>,
@@ -181,6 +191,7 @@ impl Brought {
 
     fn span(&self) -> Span {
         let (left, last) = (self.left.flows, self.last.max(self.left.last));
+        let last = last.saturating_add(self.period.unwrap_or_default());
         Span { first: self.first, last, times: self.times + left }
     }
 
@@ -256,7 +267,7 @@ impl Places {
 pub struct Offered<'s> {
     network: &'s Network,
     places: Places,
-    /// By workload; none without a load.
+    /// By workload; none without a load or rounds.
     workloads: Vec<Option<Brought>>,
     /// Single links between switches are looked at.
     single_links: bool,
@@ -308,9 +319,11 @@ impl<'s> Offered<'s> {
     pub fn of(scenario: &'s Scenario) -> Offered<'s> {
         let network = &scenario.network;
         let mut places = Places::of(network);
-        let asked: Vec<bool> =
-            scenario.traffic.sources.iter().map(|source| source.asked().is_some()).collect();
-        let count = asked.iter().filter(|asked| **asked).count();
+        let sources = scenario.traffic.sources.iter();
+        let recurring: Vec<Option<Option<Time>>> = sources
+            .map(|source| (source.asked().is_some() || source.period().is_some()).then(|| source.period()))
+            .collect();
+        let count = recurring.iter().flatten().count();
         let shares = scenario.switch.balancer.facts().shares;
         let by_destination = matches!(shares, Some(Shares::ByDestination(_)));
         let several_links = places.links_of.iter().any(|&links| links > 1);
@@ -327,7 +340,8 @@ impl<'s> Offered<'s> {
         }
         let lasting = if walks { places.rates.len() } else { places.links as usize };
         let listed = if count <= WITH_LISTS { lasting } else { 0 };
-        let brought = || Brought { list: vec![Arrived::default(); listed], ..Brought::default() };
+        let brought =
+            |period| Brought { period, list: vec![Arrived::default(); listed], ..Brought::default() };
         let walker = || Walker {
             nics: scenario.host.nic_policy,
             ports: network.topology.ports(),
@@ -336,7 +350,7 @@ impl<'s> Offered<'s> {
         };
         Offered {
             network,
-            workloads: asked.into_iter().map(|asked| asked.then(brought)).collect(),
+            workloads: recurring.into_iter().map(|of| of.map(brought)).collect(),
             places,
             single_links,
             shares,
@@ -428,7 +442,9 @@ impl<'s> Offered<'s> {
                 let in_table = brought.table.iter().map(|(&place, arrived)| (place, arrived));
                 let links = single.get(at).into_iter().flatten().zip(self.places.links..);
                 let together = listed.chain(in_table).map(|(place, of)| (place, of.amount));
+                let exact = brought.period.is_some();
                 for (place, of) in together.chain(links.map(|(of, place)| (place, *of))) {
+                    let of = if exact { of.without_chance() } else { of };
                     amounts[place as usize].add(of.of_all(brought.whole()), part);
                 }
             }

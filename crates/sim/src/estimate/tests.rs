@@ -248,6 +248,25 @@ fn large_flows_hide_no_overload() {
 }
 
 #[test]
+fn rounds_that_bring_more_than_a_link_carries_are_an_overload_however_few_they_are() {
+    let text = |every: &str, workload: &str| {
+        format!(
+            "[topology]\nkind = \"star\"\nhosts = 13\nhost_link = {{ rate = \"100Gbps\" }}\n[[workload]]\n{workload}\n\
+             every = \"{every}\"\nsize = \"100KB\"\n"
+        )
+    };
+    let incast = "kind = \"incast\"\nreceiver = \"0\"\narrivals = \"periodic\"\ncount = 20\n";
+    // 12 x 100 KB with headers, 126 KB a microsecond, in the time of 1 MB; and of 1.5 MB.
+    let share = share_of(&text("80us", incast), "the link to host0 can carry");
+    assert!((125.0..132.0).contains(&share), "{share}");
+    assert_eq!(overloads(&text("120us", incast)), [""; 0]);
+    let rounds = "kind = \"permutation\"\nrepeat = 10\n";
+    let share = share_of(&text("7us", rounds), " can carry");
+    assert!((118.0..127.0).contains(&share), "{share}");
+    assert_eq!(overloads(&text("10us", rounds)), [""; 0]);
+}
+
+#[test]
 fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
     let memory = |repeat: u32| {
         let text = format!(

@@ -92,6 +92,10 @@ impl FlowSource for WithDeadlines {
         self.source.asked()
     }
 
+    fn period(&self) -> Option<Time> {
+        self.source.period()
+    }
+
     fn memory_bytes(&self) -> u64 {
         self.source.memory_bytes()
     }

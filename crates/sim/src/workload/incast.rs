@@ -301,6 +301,16 @@ impl FlowSource for Incast {
         Some(AskedLoad::of(1e12 / mean, self.longer as f64, self.senders as f64, &self.sizes, self.terms))
     }
 
+    /// With one receiver, whatever its senders are.
+    fn period(&self) -> Option<Time> {
+        match self.event_gap {
+            Gap::Fixed(gap) if self.left > 1 && self.receiver.is_some() && self.sizes.is_constant() => {
+                Some(gap)
+            }
+            _ => None,
+        }
+    }
+
     /// An event is a job: its completion time is that of the request.
     fn jobs(&self) -> Vec<(u32, u32)> {
         let mut copy = self.clone();

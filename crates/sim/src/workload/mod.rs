@@ -189,6 +189,10 @@ pub trait FlowSource: Send + Sync + Sync {
     fn asked(&self) -> Option<AskedLoad> {
         None
     }
+    /// The time between two rounds, where flows arrive in rounds that bring every host the same.
+    fn period(&self) -> Option<Time> {
+        None
+    }
     /// Memory in bytes, apart from what is equal for all sources.
     fn memory_bytes(&self) -> u64 {
         0

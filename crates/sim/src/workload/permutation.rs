@@ -132,6 +132,10 @@ impl FlowSource for Permutation {
         Some(rounds.flows(self.hosts.len(), self.order, &self.sizes))
     }
 
+    fn period(&self) -> Option<Time> {
+        (self.left > 1 && self.every > Time::ZERO && self.sizes.is_constant()).then_some(self.every)
+    }
+
     fn clone_box(&self) -> Box<dyn FlowSource> {
         Box::new(self.clone())
     }

@@ -76,6 +76,10 @@ impl SizeDistribution {
         SizeDistribution { points: vec![(bytes.max(1) as f64, 1.0)], total: 1.0, unit: 1 }
     }
 
+    pub fn is_constant(&self) -> bool {
+        self.points.len() == 1
+    }
+
     /// Reads a user's file, with arbitrary content.
     pub fn from_bytes(bytes: &[u8], file: &str) -> Result<SizeDistribution, SizesError> {
         match std::str::from_utf8(bytes) {
