@@ -76,6 +76,8 @@ pub enum Step {
 pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<String> {
     let mut config = scenario.config().map_err(input)?;
     config.measure.capture = None;
+    // No packet passes in a step that is taken from an earlier one; its results have the same bits without that.
+    config.memo = false;
     if let Some(link) = &asked.link {
         known_link(link, &config.topology)?;
     }

@@ -96,3 +96,17 @@ def test_the_step_before_is_named_where_steps_overlap(tmp_path, capsys):
     assert main(["why", str(run.out), "--step", "1"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     assert "the step before ended" in text and "to its job" in text
+
+
+def test_steps_that_a_run_repeats_have_the_causes_of_simulated_ones(tmp_path, capsys):
+    job = {"kind": "collective", "bytes": "400KB", "repeat": 3, "compute": "200us", "connections": "fresh"}
+    star = {"topology": {"kind": "star", "hosts": 4}, "transport": {"controller": {"kind": "dcqcn"}}}
+    causes = []
+    for memo in (True, False):
+        run = weftline.run(star | {"workload": [job], "run": {"memo": memo}}, out=tmp_path / str(memo))
+        for asked in (["--step", "2"], ["--flow", str(run.steps[2]["last_flow"])]):
+            assert main(["why", str(run.out), *asked, "--json"]) == 0
+            answer = json.loads(capsys.readouterr().out)
+            causes.append(answer.get("step", answer["flows"][0])["causes"])
+    assert causes[:2] == causes[2:]
+    assert {"transmission", "propagation"} <= {part["cause"] for part in causes[1]}
