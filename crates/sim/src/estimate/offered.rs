@@ -11,6 +11,9 @@
 //! link of its host as `nic_policy` divides them, and from there by a random next hop, or by that of the
 //! destination.
 //!
+//! Flows with sizes of one distribution count with their mean, so that an overload by the configured load does
+//! not depend on the largest few that were drawn; when the links have carried all does.
+//!
 //! Each workload has a time of its own, from its first arrival to its last, over which what it brings is
 //! spread evenly; flows that were not looked at are like those that were. Rounds in which every host gets the
 //! same last for their period each, and are no chance. What counts is the largest share at
@@ -52,6 +55,8 @@ pub struct Overload {
     pub links: String,
     /// What is brought, headers included, over what the links carry in that time.
     pub share: f64,
+    /// The same with the sizes that were drawn.
+    drawn: f64,
     /// The time in which it arrives.
     from: Time,
     to: Time,
@@ -61,7 +66,7 @@ impl Overload {
     /// When the links have carried what was brought.
     pub fn carried(&self) -> Time {
         let seconds = self.to.saturating_sub(self.from).as_seconds();
-        self.from.saturating_add(Time((seconds * self.share * 1e12) as u64))
+        self.from.saturating_add(Time((seconds * self.drawn * 1e12) as u64))
     }
 }
 
@@ -98,16 +103,18 @@ impl Span {
     }
 }
 
-/// Bits, and the sum of the squares of the bits of each time.
+/// Bits, the sum of the squares of the bits of each time, and the bits of the sizes that were drawn.
 #[derive(Debug, Clone, Copy, Default)]
 struct Amount {
     bits: f64,
     squares: f64,
+    drawn: f64,
 }
 
 impl Amount {
     fn add(&mut self, other: Amount, part: f64) {
         self.bits += part * other.bits;
+        self.drawn += part * other.drawn;
         self.squares += part * other.squares;
     }
 
@@ -126,12 +133,20 @@ impl Amount {
 
     /// What it is, where this many times more flows come than were looked at.
     fn of_all(self, times: f64) -> Amount {
-        Amount { bits: times * self.bits, squares: times * times * self.squares }
+        let (bits, squares) = (times * self.bits, times * times * self.squares);
+        Amount { bits, squares, drawn: times * self.drawn }
     }
 
     fn without_chance(self) -> Amount {
         Amount { squares: 0.0, ..self }
     }
+}
+
+/// Bits of a flow on the wire: as it counts, and by the size that was drawn.
+#[derive(Debug, Clone, Copy)]
+pub struct Bits {
+    pub bits: f64,
+    pub drawn: f64,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -144,10 +159,10 @@ struct Arrived {
 
 impl Arrived {
     /// Returns what the bits add.
-    fn add(&mut self, bits: f64, now: Time) -> Amount {
+    fn add(&mut self, Bits { bits, drawn }: Bits, now: Time) -> Amount {
         let before = if now == self.at { self.latest } else { 0.0 };
         (self.at, self.latest) = (now, before + bits);
-        let more = Amount { bits, squares: self.latest * self.latest - before * before };
+        let more = Amount { bits, squares: self.latest * self.latest - before * before, drawn };
         self.amount.add(more, 1.0);
         more
     }
@@ -172,6 +187,8 @@ struct Brought {
     left: Left,
     /// Of rounds.
     period: Option<Time>,
+    /// The mean size of its flows, where all have sizes of one distribution.
+    size: Option<u64>,
     all: Arrived,
     /// By place of several links together.
     list: Vec<Arrived>,
@@ -200,7 +217,7 @@ impl Brought {
         1.0 + self.left.flows as f64 / (self.flows as f64).max(1.0)
     }
 
-    fn add(&mut self, place: u32, bits: f64, now: Time) {
+    fn add(&mut self, place: u32, bits: Bits, now: Time) {
         match self.list.get_mut(place as usize) {
             Some(arrived) => arrived.add(bits, now),
             None => self.table.entry(place).or_default().add(bits, now),
@@ -320,8 +337,12 @@ impl<'s> Offered<'s> {
         let network = &scenario.network;
         let mut places = Places::of(network);
         let sources = scenario.traffic.sources.iter();
-        let recurring: Vec<Option<Option<Time>>> = sources
-            .map(|source| (source.asked().is_some() || source.period().is_some()).then(|| source.period()))
+        let recurring: Vec<Option<(Option<Time>, Option<u64>)>> = sources
+            .map(|source| {
+                let (asked, period) = (source.asked(), source.period());
+                let size = asked.as_ref().and_then(|asked| asked.size).map(|size| size.ceil() as u64);
+                (asked.is_some() || period.is_some()).then_some((period, size))
+            })
             .collect();
         let count = recurring.iter().flatten().count();
         let shares = scenario.switch.balancer.facts().shares;
@@ -340,8 +361,12 @@ impl<'s> Offered<'s> {
         }
         let lasting = if walks { places.rates.len() } else { places.links as usize };
         let listed = if count <= WITH_LISTS { lasting } else { 0 };
-        let brought =
-            |period| Brought { period, list: vec![Arrived::default(); listed], ..Brought::default() };
+        let brought = |(period, size)| Brought {
+            period,
+            size,
+            list: vec![Arrived::default(); listed],
+            ..Brought::default()
+        };
         let walker = || Walker {
             nics: scenario.host.nic_policy,
             ports: network.topology.ports(),
@@ -358,8 +383,13 @@ impl<'s> Offered<'s> {
         }
     }
 
+    /// The mean size of the flows of a workload, where they count with that.
+    pub fn size(&self, workload: u16) -> Option<u64> {
+        self.workloads.get(usize::from(workload))?.as_ref()?.size
+    }
+
     /// A flow of a workload arrives; `bits`: what it brings, none if no path leads to its receiver.
-    pub fn bring(&mut self, workload: u16, (src, dst): (HostId, HostId), bits: Option<f64>, now: Time) {
+    pub fn bring(&mut self, workload: u16, (src, dst): (HostId, HostId), bits: Option<Bits>, now: Time) {
         let Some(Some(brought)) = self.workloads.get_mut(usize::from(workload)) else { return };
         brought.arrive(now);
         let Some(bits) = bits else { return };
@@ -453,7 +483,10 @@ impl<'s> Offered<'s> {
                 let share = if amount.is_beyond(carried) { amount.bits / carried } else { 0.0 };
                 if share > highest[is_link].as_ref().map_or(1.0, |(_, found)| found.share) {
                     let (from, to) = time;
-                    highest[is_link] = Some((place, Overload { links: String::new(), share, from, to }));
+                    highest[is_link] = Some((
+                        place,
+                        Overload { links: String::new(), share, drawn: amount.drawn / carried, from, to },
+                    ));
                 }
             }
         }
@@ -626,7 +659,8 @@ mod tests {
 
     #[test]
     fn a_few_large_flows_are_chance_and_many_times_what_a_link_carries_is_not() {
-        let amount = |flows: f64, size: f64| Amount { bits: flows * size, squares: flows * size * size };
+        let amount =
+            |flows: f64, size: f64| Amount { bits: flows * size, squares: flows * size * size, drawn: 0.0 };
         assert!(amount(20.0, 1.0).is_beyond(4.0));
         assert!(!amount(5.0, 1.0).is_beyond(1.0));
         assert!(!amount(1.0, 20.0).is_beyond(1.0));

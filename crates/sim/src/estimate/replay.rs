@@ -31,7 +31,7 @@ use super::fabric::Fabric;
 use super::failing;
 use super::graphs::{Hashed, Links};
 use super::loads::Loads;
-use super::offered::{Left, Offered, Overload, Span};
+use super::offered::{Bits, Left, Offered, Overload, Span};
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
@@ -416,7 +416,9 @@ impl<'s> Player<'s> {
     }
 
     fn bring(&mut self, source: u16, spec: &FlowSpec, path: Option<Path>) {
-        let bits = path.map(|_| self.wires[usize::from(spec.transport)].bytes(spec.size) as f64 * 8.0);
+        let bits = |size| self.wires[usize::from(spec.transport)].bytes(size) as f64 * 8.0;
+        let drawn = bits(spec.size);
+        let bits = path.map(|_| Bits { bits: self.offered.size(source).map_or(drawn, bits), drawn });
         self.offered.bring(source, (spec.src, spec.dst), bits, spec.start);
     }
 

@@ -248,6 +248,22 @@ fn large_flows_hide_no_overload() {
 }
 
 #[test]
+fn an_overload_by_the_configured_load_does_not_depend_on_the_largest_flows_that_were_drawn() {
+    // 20 Gb/s of payload for a host with a link of 10.
+    for seed in 1..=6 {
+        let share = share_of(
+            &format!(
+                "seed = {seed}\n[topology]\nkind = \"star\"\nhosts = 16\n[[topology.override]]\nbetween = [\"host5\", \"s0\"]\n\
+                 rate = \"10Gbps\"\n[[workload]]\nkind = \"poisson\"\nsizes = \"fb-hadoop\"\nload = 0.2\n\
+                 capacity = \"1600Gbps\"\nduration = \"10ms\"\n"
+            ),
+            "host5 can carry",
+        );
+        assert!((150.0..270.0).contains(&share), "{seed}: {share}");
+    }
+}
+
+#[test]
 fn rounds_that_bring_more_than_a_link_carries_are_an_overload_however_few_they_are() {
     let text = |every: &str, workload: &str| {
         format!(

@@ -246,6 +246,8 @@ pub struct AskedLoad {
     /// Variance of the payload offered per second, in bit^2: arrivals per second times the mean square of the
     /// bits of one.
     pub variance: f64,
+    /// Mean bytes of a flow, where all flows have sizes of one distribution.
+    pub size: Option<f64>,
     /// As the scenario has it.
     pub terms: LoadTerms,
 }
@@ -260,6 +262,7 @@ impl AskedLoad {
             arrivals: per_second,
             rate: per_second * bytes * 8.0,
             variance: per_second * bytes_squared * 64.0,
+            size: (fixed == 0.0).then_some(mean),
             terms,
         }
     }
