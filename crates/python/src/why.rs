@@ -67,7 +67,7 @@ pub struct Asked {
 #[derive(Debug, Clone, Copy)]
 pub enum Step {
     Number(u32),
-    /// The one that took longest.
+    /// The one that took longest from its own start, as the answer has it.
     Slowest,
 }
 
@@ -296,8 +296,9 @@ fn chosen_step<'o>(
             }
         },
         Step::Slowest => {
+            let took = |step: &StepRecord| step.finish.map(|finish| finish.saturating_sub(step.start));
             let ended = steps().filter(|step| step.finish.is_some());
-            ended.max_by_key(|step| step.time()).ok_or_else(|| input("no step has ended"))
+            ended.max_by_key(|step| took(step)).ok_or_else(|| input("no step has ended"))
         }
     }
 }

@@ -98,6 +98,18 @@ def test_the_step_before_is_named_where_steps_overlap(tmp_path, capsys):
     assert "the step before ended" in text and "to its job" in text
 
 
+def test_the_slowest_step_is_the_one_that_took_longest_from_its_own_start(tmp_path, capsys):
+    job = {"kind": "collective", "operation": "all-to-all", "bytes": "500KB", "ranks": 8, "repeat": 3}
+    run = weftline.run(SCENARIO | {"workload": [job]}, out=tmp_path / "run")
+    took = [step["finish_ns"] - step["start_ns"] for step in run.steps]
+    added = [step["time_ns"] for step in run.steps]
+    assert took.index(max(took)) != added.index(max(added))
+    assert main(["why", str(run.out), "--step", "slowest", "--json"]) == 0
+    step = json.loads(capsys.readouterr().out)["step"]
+    assert step["step"] == took.index(max(took))
+    assert step["time_ps"] == pytest.approx(max(took) * 1000)
+
+
 def test_steps_that_a_run_repeats_have_the_causes_of_simulated_ones(tmp_path, capsys):
     job = {"kind": "collective", "bytes": "400KB", "repeat": 3, "compute": "200us", "connections": "fresh"}
     star = {"topology": {"kind": "star", "hosts": 4}, "transport": {"controller": {"kind": "dcqcn"}}}

@@ -45,8 +45,8 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
         "--step",
         type=_step,
         metavar="N",
-        help="a step of a job, from 0, or slowest: the chain of computations and messages that made it long; "
-        "with --group, of that job",
+        help="a step of a job, from 0, or slowest (the one that took longest from its own start to its end): "
+        "the chain of computations and messages that made it long; with --group, of that job",
     )
     why.add_argument("--group", metavar="NAME", help="only flows, or the job, of this group")
     why.add_argument(
@@ -129,8 +129,8 @@ def why(
 ) -> dict[str, Any]:
     """Return where the completion times of flows of a stored run went, or the time of a step.
 
-    `step` is its number; `SLOWEST`: the one that took longest. `workload` is the number of its workload,
-    where several jobs have one group.
+    `step` is its number; `SLOWEST`: the one that took longest from its own start to its end. `workload` is
+    the number of its workload, where several jobs have one group.
 
     Raises
     ------
