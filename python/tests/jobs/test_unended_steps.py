@@ -39,6 +39,19 @@ def test_jobs_says_how_many_steps_had_ended(run, tmp_path, capsys):
     assert "training: 0 of 1 steps had ended when the run did" in capsys.readouterr().out
 
 
+def test_a_run_of_incasts_has_no_jobs_and_one_whose_jobs_had_not_begun_says_so(tmp_path, capsys):
+    incast = {"kind": "incast", "senders": 3, "size": "20KB"}
+    weftline.run(SCENARIO | {"workload": [incast]}, out=tmp_path / "incast")
+    assert main(["jobs", str(tmp_path / "incast")]) == 2
+    text = " ".join(capsys.readouterr().err.split())
+    assert "this run has no jobs" in text and "the events of its incasts are in jobs.parquet" in text
+    late = {"kind": "collective", "bytes": "400KB", "ranks": 4, "group": "late", "start": "5ms"}
+    with pytest.warns(weftline.WeftlineWarning):
+        weftline.run(SCENARIO | {"workload": [incast, late]}, set={"run.until": "2ms"}, out=tmp_path / "late")
+    assert main(["jobs", str(tmp_path / "late")]) == 0
+    assert "late: 0 of 1 steps had ended when the run did" in capsys.readouterr().out
+
+
 def test_steps_that_did_not_end_are_a_reason_against_an_answer_and_a_difference(tmp_path):
     """A step that a dead link stops is not in the mean, which would make the scheme look good."""
     job = {"kind": "collective", "bytes": "400KB", "ranks": 8, "repeat": 3, "compute": "5us"}

@@ -36,16 +36,20 @@ def _jobs(options: argparse.Namespace) -> int:
     from weftline import terminal, timeline
     from weftline.errors import InputError
     from weftline.measures import step_causes
+    from weftline.measures import steps as rows_of
     from weftline.measures.lines import lines_of
     from weftline.measures.pooling import seed_of
     from weftline.runs import Run
 
     runs = [Run.open(folder) for folder in options.folders]
     for folder, run in zip(options.folders, runs, strict=True):
-        if not run.steps:
-            raise InputError(
-                f"{folder}: this run has no jobs: it needs a workload such as collective or training"
-            )
+        # A job of ranks that had not begun has no rows.
+        if rows_of.planned(run) or any(row["operation"] != "incast" for row in run.steps):
+            continue
+        incasts = "; the events of its incasts are in jobs.parquet" if run.steps else ""
+        raise InputError(
+            f"{folder}: this run has no jobs: it needs a workload such as collective or training{incasts}"
+        )
     if options.out and len(runs) > 1:
         raise InputError(f"--out: one timeline is of one run, found {len(runs)} folders")
     lines = lines_of(runs)
