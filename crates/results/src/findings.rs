@@ -225,6 +225,8 @@ impl Times {
 }
 
 /// That most flows at the 99th percentile of completion times and above it waited for timeouts.
+///
+/// A report may be of fewer flows, as those after a warm-up, so the sentence says that these are all.
 fn tail(times: &Times) -> Option<String> {
     let flows = &times.0;
     let p99 = flows.get(flows.len() * 99 / 100)?.0;
@@ -232,8 +234,8 @@ fn tail(times: &Times) -> Option<String> {
     let (slowest, waited) = (flows.len() - first, flows[first..].iter().filter(|flow| flow.1 > 0).count());
     (waited as f64 >= MAJORITY * slowest as f64).then(|| {
         format!(
-            "retransmission timeouts determine the tail: of the slowest 1 % of the flows ({slowest}, which took {} or longer) {waited} \
-             waited for at least one",
+            "retransmission timeouts determine the tail: of the slowest 1 % of all flows of the run ({slowest}, which took {} \
+             or longer) {waited} waited for at least one",
             milliseconds(p99)
         )
     })

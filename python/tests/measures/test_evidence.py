@@ -499,3 +499,24 @@ def test_a_group_of_which_no_flow_counts_is_a_reason_against_every_verdict(tmp_p
     assert FlowChoice(warmup="20%", group="web").left_out(runs, "slowdown_mean") == ""
     line = Line("A", runs, chosen=choice)
     assert Reason("left out", text) in separations.of_metric("slowdown_mean").reasons(line)
+
+
+def test_a_failure_in_what_warmup_leaves_out_is_a_reason_and_no_beginning_to_leave_out(tmp_path):
+    flap = {"at": "200us", "link": ["leaf0", "spine0"], "lasts": "100us"}
+    scenario = {
+        "topology": {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts_per_leaf": 4},
+        "workload": [{"kind": "poisson", "size": "10KB", "load": 0.2, "duration": "2ms"}],
+        "failures": {"event": [flap]},
+    }
+    runs = [weftline.run({**scenario, "seed": seed}, out=tmp_path / str(seed)) for seed in (1, 2)]
+    choice = FlowChoice(warmup="20%")
+    text = "a failure from 200 us to 400 us lies wholly or partly in the warm-up or the drain"
+    assert choice.failed(runs, "slowdown_p99") == text
+    assert choice.failed(runs, "utilisation_mean") == FlowChoice().failed(runs, "slowdown_p99") == ""
+    assert FlowChoice(warmup="5%", drain="5%").failed(runs, "slowdown_p99") == ""
+    line = Line("A", runs, chosen=choice)
+    assert Reason("failed", text) in separations.of_metric("slowdown_p99").reasons(line)
+    (arrived,) = steady.arrivals(runs[0])
+    assert steady.fails_at_first(runs[0], arrived, "")
+    assert steady.fails_at_first(runs[0], arrived, "300us")
+    assert not steady.fails_at_first(runs[0], arrived, "25%")

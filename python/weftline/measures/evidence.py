@@ -58,6 +58,7 @@ def against(
     remark: str | None = None,
     undecided: str | None = None,
     left_out: str = "",
+    failed: str = "",
     values: Sequence[float | None] | None = None,
     pooled: float | None = None,
     method: str = "t",
@@ -82,6 +83,8 @@ def against(
         The text of `undecided_text` for the flows that count; looked up without it.
     left_out : str
         Which groups of flows do not count at all; "" if none.
+    failed : str
+        Which failures lie in what warm-up or drain leaves out; "" if none.
     values : sequence of float or None, optional
         The metric of each run: runs that are the same one and have the same value are one observation.
     pooled : float, optional
@@ -117,6 +120,8 @@ def against(
         found.append(Reason("undecided", text))
     if left_out:
         found.append(Reason("left out", left_out))
+    if failed:
+        found.append(Reason("failed", failed))
     if needed(name):
         counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted) or (short_runs(name, counted) if len(runs) > 1 else [])

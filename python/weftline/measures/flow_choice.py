@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from weftline import _native, columns
+from weftline import _native, columns, quantities
 from weftline.measures import evidence, flow_rows, steady
 from weftline.measures.flow_rows import Flows
 from weftline.measures.metrics import metric, split
@@ -97,6 +97,45 @@ class FlowChoice:
             if len(counts) > 1 and any(chosen == 0 for chosen, _ in of)
         ]
         return f"no flow of group {shortened(parts)}: all start in the warm-up or the drain" if parts else ""
+
+    def failed(self, runs: Sequence[Run], name: str) -> str:
+        """Return which failures lie, wholly or in part, where flows start that do not count; "" if none.
+
+        ``"a failure from 200 us to 400 us lies in the warm-up or the drain"``.
+        """
+        if not (self.warmup or self.drain) or "warmup" not in metric(name).chosen_by:
+            return ""
+        found: dict[tuple[float, float], None] = {}
+        for run in runs:
+            spans = steady.failures(run)
+            parts = self._parts_left_out(run, name) if spans else []
+            found |= {
+                span: None for span in spans if any(span[0] < end and span[1] > begin for begin, end in parts)
+            }
+        if not found:
+            return ""
+        texts = [
+            f"from {quantities.time_text(begin)} to {quantities.time_text(end)}"
+            for begin, end in sorted(found)
+        ]
+        what, lie = ("a failure", "lies") if len(texts) == 1 else (f"{len(texts)} failures", "lie")
+        return f"{what} {shortened(texts)} {lie} wholly or partly in the warm-up or the drain"
+
+    def _parts_left_out(self, run: Run, name: str) -> list[tuple[float, float]]:
+        """Return from when to when the flows of a group start that do not count for a metric."""
+        flows, of = self.of_run(run, name), flow_rows.read(run)
+        starts: dict[str, list[float]] = {}
+        for group, start in zip(of["group"], of["start_ns"], strict=True):
+            if flows.group in (None, group):
+                starts.setdefault(group, []).append(start)
+        found = []
+        for group, ones in starts.items():
+            reached, last = min(ones), max(ones)
+            for first, end in sorted(flows.times_of(group)):
+                found += [(reached, min(first, last))] if first > reached else []
+                reached = max(reached, end)
+            found += [(reached, last)] if last > reached else []
+        return found
 
     def _counts(self, runs: Sequence[Run], name: str = "slowdown_p50") -> dict[str, list[tuple[int, int]]]:
         """Return how many flows of each group count for a metric in each run, and how many there are."""

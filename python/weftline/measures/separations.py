@@ -109,6 +109,7 @@ def of_metric(name: str, title: str = "") -> Subject:
             known=sum(value is not None for value in line.values(name)),
             undecided=line.counts.undecided_text(line.runs, name),
             left_out=line.counts.left_out(line.runs, name),
+            failed=line.counts.failed(line.runs, name),
             values=line.values(name),
             pooled=line.counts.pooled(line.runs, name, counted),
             method=line.interval,

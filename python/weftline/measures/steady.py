@@ -190,6 +190,21 @@ def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows), finished=False))
 
 
+def failures(run: Run) -> list[tuple[float, float]]:
+    """Return from when to when links or switches fail and routes do not know of it, in nanoseconds.
+
+    What fails for good is a failure until routes avoid it: then it is the network that was asked for, and
+    from the beginning on if it has failed at 0.
+    """
+    asked = run.scenario.get("failures") or {}
+    detection = time_ns(str(asked.get("detection", "100us")))
+    spans = []
+    for event in asked.get("event") or []:
+        begin, lasts = time_ns(str(event["at"])), time_ns(str(event.get("lasts", "0s")))
+        spans += [(begin, begin + lasts + detection)] if begin > 0 or lasts > 0 else []
+    return spans
+
+
 def under_way(run: Run, of: Arrivals, warmup: str = "") -> list[float] | None:
     """Return the mean number of flows under way in each quarter of the time in which they start.
 
@@ -207,15 +222,10 @@ def _under_way(folder: Path, modified: int, arrived: Arrivals, warmup: str) -> l
     of = columns.read(_native.table(str(folder), "flows"), ("start_ns", "finish_ns", "group"))
     rows = arrived.rows(of["group"], of["start_ns"])
     starts = [of["start_ns"][n] for n in rows]
-    first, last = min(starts, default=0.0), max(starts, default=0.0)
-    if first >= last:
+    times = _counted_times(starts, min(of["start_ns"], default=0.0), warmup)
+    if times is None:
         return None
-    # A warm-up that is a time counts from the first start of all flows.
-    first += _span(warmup, last - first) if "%" in warmup else 0.0
-    if warmup and "%" not in warmup:
-        first = max(first, min(of["start_ns"]) + _span(warmup, 0.0))
-    if first >= last:
-        return None
+    first, last = times
     quarter = (last - first) / 4
     found = [0.0] * 4
     for start, finish in zip(starts, (of["finish_ns"][n] for n in rows), strict=True):
@@ -223,6 +233,34 @@ def _under_way(folder: Path, modified: int, arrived: Arrivals, warmup: str) -> l
         for n in range(4):
             found[n] += max(0.0, min(end, first + (n + 1) * quarter) - max(start, first + n * quarter))
     return [total / quarter for total in found]
+
+
+def _counted_times(starts: Sequence[float], begin: float, warmup: str) -> tuple[float, float] | None:
+    """Return the first and the last of these starts that count after a warm-up; None if they are one time.
+
+    `begin`: the first start of all flows, from which a warm-up counts that is a time.
+    """
+    first, last = min(starts, default=0.0), max(starts, default=0.0)
+    if first >= last:
+        return None
+    first += _span(warmup, last - first) if "%" in warmup else 0.0
+    if warmup and "%" not in warmup:
+        first = max(first, begin + _span(warmup, 0.0))
+    return (first, last) if first < last else None
+
+
+def fails_at_first(run: Run, of: Arrivals, warmup: str) -> bool:
+    """Return whether a failure lies in the first quarter of the time in which flows start that count."""
+    spans = failures(run)
+    if not spans:
+        return False
+    rows = flow_rows.read(run)
+    starts = [rows["start_ns"][n] for n in of.rows(rows["group"], rows["start_ns"])]
+    times = _counted_times(starts, min(rows["start_ns"], default=0.0), warmup)
+    if times is None:
+        return False
+    quarter = (times[1] - times[0]) / 4
+    return any(begin < times[0] + quarter and end > times[0] for begin, end in spans)
 
 
 def late_requests(run: Run) -> tuple[int, int]:
@@ -303,7 +341,8 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
         return ""
     for one, _ in looked_at:
         counted = [q for run in runs if (q := under_way(run, one, warmup)) is not None]
-        if counted and _grows([(q[0], (q[2] + q[3]) / 2) for q in counted]):
+        fewer = counted and _grows([(q[0], (q[2] + q[3]) / 2) for q in counted])
+        if fewer and not any(fails_at_first(run, one, warmup) for run in runs):
             return STILL_BEGINNING if warmup else BEGINNING
     return ""
 

@@ -122,7 +122,7 @@ fn timeouts_determine_the_tail_if_a_majority_of_the_slowest_flows_had_one() {
     let flows = |late: u32| (0..300).map(|i| (f64::from(i) * 1e3, u32::from(i >= 300 - late))).collect();
     assert_eq!(tail(&Times(flows(1))), None, "one of three");
     let found = tail(&Times(flows(2))).unwrap();
-    assert!(found.contains("(3, which took 297.0 us or longer) 2 waited"), "{found}");
+    assert!(found.contains("of all flows of the run (3, which took 297.0 us or longer) 2 waited"), "{found}");
     assert_eq!(tail(&Times(Vec::new())), None);
 }
 
