@@ -96,6 +96,26 @@ fn by_rate(scenario: &Scenario, flows: &[FlowSpec], (index, packet): (u16, u64))
     longest
 }
 
+/// Bytes of a transport's first flows, those of them whose base RTT is shorter than some time, and the longest of these;
+/// none where a job decides which flows there are.
+pub fn bytes_on_short_paths(
+    scenario: &Scenario,
+    (index, packet): (u16, u64),
+    time: Time,
+) -> Option<(u64, u64, Time)> {
+    let times = PathTimes::new(&scenario.network.topology, &scenario.network.routes);
+    let (mut all, mut short, mut longest) = (0u64, 0u64, Time::ZERO);
+    for flow in flows(scenario)?.iter().filter(|flow| flow.transport == index) {
+        let Some(base_rtt) = times.base_rtt(flow.src, flow.dst, packet, false) else { continue };
+        all = all.saturating_add(flow.size);
+        if base_rtt < time {
+            short = short.saturating_add(flow.size);
+            longest = longest.max(base_rtt);
+        }
+    }
+    Some((all, short, longest))
+}
+
 /// The lowest rate that flows to one host share by their number, with that number: of a transport's first flows, each host
 /// that sends counted once.
 pub fn narrowest_share(scenario: &Scenario, index: u16) -> Option<(Rate, u64)> {

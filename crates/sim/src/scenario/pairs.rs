@@ -6,7 +6,7 @@
 //! follows from two of them together stands here.
 
 use super::Scenario;
-use super::bottlenecks::{RoundTrips, narrowest_share};
+use super::bottlenecks::{RoundTrips, bytes_on_short_paths, narrowest_share};
 use crate::balance::{self, NetworkView, Reorders};
 use crate::compat::Rules;
 use crate::config::{Change, QueueConfig, Until};
@@ -22,6 +22,10 @@ const FEW_ANSWERS: f64 = 0.5;
 const USUAL_REORDERING: u32 = 3;
 /// Share of packets above which what happens to them is usual.
 const MOST_PACKETS: f64 = 0.5;
+/// How many times as long the longest base RTT is, at least, so that it is far from that of a flow.
+const FAR: u64 = 4;
+/// Share of the bytes above which a window does not suit most of them.
+const MOST_BYTES: f64 = 0.5;
 /// Flows whose sizes are looked at.
 const FLOWS_LOOKED_AT: usize = 1000;
 /// Share of connections that never open, above which it is worth a word.
@@ -42,6 +46,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(compared_too_rarely(scenario, transport, index));
         found.extend(held_back(scenario, transport));
         found.extend(slow_hosts(scenario, transport));
+        found.extend(windows_for_few(scenario, transport, index));
         found.extend(never_fits(scenario, transport));
         found.extend(mostly_lost(scenario, transport));
         found.extend(noticed_late(scenario, transport, index));
@@ -62,6 +67,25 @@ fn found_late(scenario: &Scenario) -> Option<String> {
         format!(
             "failures: routes lead over what is down from the start until failures.detection = {detection} has passed: packets \
              that are sent before are lost, and flows wait for timeouts. Where it was down long before, set detection = \"0us\""
+        )
+    })
+}
+
+/// Windows follow the longest path of the network, and most bytes take far shorter ones.
+fn windows_for_few(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Option<String> {
+    let key = transport.facts().longest_windows.filter(|_| scenario.rules.like == "none")?;
+    let longest = transport.base_rtt(&scenario.run());
+    let framing = transport.framing(&scenario.telemetry);
+    let packet = framing.data_bytes(framing.payload);
+    let (all, short, round_trip) = bytes_on_short_paths(scenario, (index, packet), Time(longest.0 / FAR))?;
+    let share = short as f64 / all.max(1) as f64;
+    (share > MOST_BYTES).then(|| {
+        format!(
+            "{key}: windows of {} follow the longest base RTT of the network, {longest}, and {:.0} % of the bytes are of flows whose own \
+             is {round_trip} or less: these may have more than {FAR} times in flight what their paths hold, which waits in queues. Set \
+             {key} for them, in a transport of their workload where others take longer paths",
+            transport.name(),
+            100.0 * share
         )
     })
 }

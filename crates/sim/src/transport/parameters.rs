@@ -441,6 +441,8 @@ pub struct Facts<'a> {
     pub goes_back: bool,
     /// Then: after this time a receiver asks again for the packet that is missing, and the sender goes back again.
     pub asks_again: Option<Time>,
+    /// The key of the base RTT, if windows of all flows follow the longest one of the network.
+    pub longest_windows: Option<&'static str>,
     /// Number of times that the first packet of a connection is sent before the connection is given up; none:
     /// without end.
     pub openings: Option<u32>,
@@ -497,6 +499,7 @@ impl Default for Facts<'_> {
             timer_left: Time::ZERO,
             goes_back: false,
             asks_again: None,
+            longest_windows: None,
             openings: None,
             control_packets: [0; 2],
             first_window: None,

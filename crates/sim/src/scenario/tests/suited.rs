@@ -47,6 +47,24 @@ fn asking_again_before_a_copy_can_arrive_deserves_a_look_where_packets_are_lost(
 }
 
 #[test]
+fn windows_by_the_longest_path_deserve_a_look_where_most_bytes_take_short_ones() {
+    let sites = "[topology]\nkind = \"dumbbell\"\nleft = 3\nright = 3\nbottleneck_link = { delay = \"100us\" }\n[transport]\n\
+                 controller = { kind = \"hpcc\" }\n[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"3MB\" }, \
+                 { src = 2, dst = 3, size = \"2MB\" }]\n";
+    let found = |sets: &[(&str, &str)]| warned(sites, sets, "transport.base_rtt");
+    assert!(found(&[])[0].contains("60 % of the bytes are of flows whose own is 4."), "{:?}", found(&[]));
+    assert_eq!(found(&[("workload.0.flows.1.size", "4MB")]), [""; 0]);
+    for other in [
+        ("transport.base_rtt", "4.2us"),
+        ("transport.window", "60KB"),
+        ("transport.controller", "{ kind = \"dcqcn\" }"),
+        ("topology.bottleneck_link.delay", "3us"),
+    ] {
+        assert_eq!(found(&[other]), [""; 0], "{other:?}");
+    }
+}
+
+#[test]
 fn balancers_that_do_not_suit_a_network_or_its_packets_deserve_a_look() {
     let net = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
                fabric_link = { rate = \"10Gbps\", delay = \"1us\" }\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n\

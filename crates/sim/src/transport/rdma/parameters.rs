@@ -338,6 +338,10 @@ impl TransportParameters for RdmaConfig {
             spreads_flows: self.plb.is_some(),
             goes_back: self.recovery.selective().is_none(),
             asks_again: self.recovery.selective().is_none().then_some(self.nack_interval),
+            longest_windows: (self.base_rtt.is_none()
+                && self.window.is_none()
+                && !matches!(self.controller.needs().window, Window::None))
+            .then_some("transport.base_rtt"),
             connection_place: size_of::<QueuePair>() as u64,
             ns_per_hop: self.controller.ns_per_hop(),
             differs: self.differs(),
