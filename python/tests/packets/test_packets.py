@@ -352,7 +352,7 @@ def test_roce_packets_are_numbered_and_their_last_is_acknowledged(tmp_path):
     assert {int(row[2], 16) for row in rows} == {256}
 
 
-def test_a_full_file_stops_and_the_run_says_so(tmp_path):
+def test_a_full_file_stops_and_the_run_says_so(tmp_path, capsys):
     whole, _ = capture(tmp_path / "whole", **SCHEMES["tcp"])
     found, path = capture(tmp_path / "run", measure={"pcap_bytes": "10KB"}, **SCHEMES["tcp"])
     output = found.summary["capture"]
@@ -360,6 +360,9 @@ def test_a_full_file_stops_and_the_run_says_so(tmp_path):
     times = [packet.time_ns for packet in captures.read(whole.out / "capture.pcapng")]
     assert times[output["packets"]] == int(output["stopped_ns"])
     assert any("pcap_bytes" in warning for warning in found.summary["warnings"])
+    for given in (found.out, path):
+        assert main(["pcap", str(given)]) == 0
+        assert "warning: capture.pcapng reached measure.pcap_bytes" in capsys.readouterr().err
     assert found.summary["fingerprint"] == whole.summary["fingerprint"]
 
 

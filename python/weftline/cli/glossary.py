@@ -166,7 +166,10 @@ SERIES = {
         for group in counted.declarations()["groups"]
         for gauge in group["gauges"]
     },
-    "paused": ("over time, 0 or 1, by port", "1 at each PAUSE that arrives, 0 at each RESUME."),
+    "paused": (
+        "over time, 0 or 1, by port",
+        "A row for each PAUSE and RESUME that arrives: 1 while any class is paused after it, else 0.",
+    ),
 }
 
 SUMMARY = {

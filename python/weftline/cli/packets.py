@@ -94,8 +94,15 @@ def _pcap(options: argparse.Namespace) -> int:
     if options.capture is None:
         raise InputError("expected a capture, a run's folder, or --dissector")
     path = Path(options.capture)
+    folder = path.parent if path.name == "capture.pcapng" else path
     path = path / "capture.pcapng" if path.is_dir() else path
-    found = _links(path, lambda text: print(f"warning: {text}", file=sys.stderr))
+
+    def warn(text: str) -> None:
+        print(f"warning: {text}", file=sys.stderr)
+
+    found = _links(path, warn)
+    for text in _of_capture(folder):
+        warn(text)
     if options.json:
         print(json.dumps(found, indent=2))
         return 0
@@ -108,6 +115,16 @@ def _pcap(options: argparse.Namespace) -> int:
     ]
     print(Table(["link", "packets", "bytes", "first", "last"], rows, left=1).text())
     return 0
+
+
+def _of_capture(folder: Path) -> list[str]:
+    """Return what the run that wrote a capture has to say of it: that it was cut short."""
+    try:
+        summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        warnings = list(summary.get("warnings") or [])
+    except (OSError, ValueError, AttributeError):
+        return []
+    return [text for text in warnings if str(text).startswith("capture.pcapng")]
 
 
 def _times(link: dict[str, Any]) -> tuple[float, float]:
