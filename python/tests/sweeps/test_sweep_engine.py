@@ -270,6 +270,29 @@ def test_a_warmup_that_is_too_short_for_the_empty_beginning_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "traffic",
+    [
+        {"kind": "incast", "senders": 5, "receiver": 0, "size": "20KB", "arrivals": "periodic", "count": 42},
+        {"kind": "permutation", "size": "100KB", "repeat": 42},
+    ],
+)
+def test_rounds_beyond_the_capacity_are_no_steady_state_and_a_light_load_of_them_is(tmp_path, traffic):
+    """100 KB and headers take 84 us at 10 Gb/s: 60, 95 and 120 % of a link."""
+    scenario = {
+        "topology": {"kind": "star", "hosts": 6, "host_link": {"rate": "10Gbps", "delay": "1us"}},
+        "transport": {"controller": {"kind": "dctcp"}},
+        "workload": [traffic],
+    }
+    for every, says in (("140us", ""), ("88us", ""), ("70us", steady.GROWING)):
+        changed = {**scenario, "workload": [{**traffic, "every": every}]}
+        runs = [
+            weftline.run({**changed, "seed": seed}, out=tmp_path / f"{every}{seed}") for seed in range(1, 4)
+        ]
+        assert steady.remark(runs, warmup="") == says
+        assert steady.remark(runs[:1], warmup="") in ("", says)
+
+
+@pytest.mark.parametrize(
     ("traffic", "says"),
     [
         ({"kind": "incast", "request": "140KB", "arrivals": "poisson"}, "not a steady state"),

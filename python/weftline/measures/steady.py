@@ -14,6 +14,9 @@ time in which flows start, a run ends before these flows meet each other as they
 their connection are not under way, however many they are: of these, those count that had not started when the
 last one was drawn.
 
+Rounds of incasts and permutations that follow each other at equal times are looked at for growth alone, over
+quarters of whole rounds.
+
 Source: averages over disjoint parts of a run compared, as in Law, Simulation Modeling and Analysis, 5th ed.,
 §9.5.1; the number under way and the time spent are tied by Little's law.
 """
@@ -43,6 +46,8 @@ GROWING = (
 LATE = 0.05
 """Share of the requests that may still wait for their connections when the last one has been drawn."""
 MIN_LATE = 5
+MIN_ROUNDS = 8
+"""With fewer rounds of an incast or permutation a quarter is of one, and shows no growth."""
 LONG = 0.1
 """Share of the bytes up to which flows may take longer alone than half of the time in which flows start.
 
@@ -190,6 +195,61 @@ def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
     return len(flow_rows.chosen(run, Window.of(run, warmup, drain).of_flows(flows), finished=False))
 
 
+def rounds(run: Run, group: str | None = None) -> list[tuple[Arrivals, float]]:
+    """Return the workloads of a run that repeat their flows at equal times, and how far these are apart.
+
+    With `group` those of this group; where it has none and arrives at random, none at all.
+    """
+    workloads = run.scenario.get("workload") or []
+    found = [one for one in workloads if _apart(one) > 0]
+    own = [one for one in found if _group(one) == group]
+    if own or any(_group(one) == group and _is_random(one) for one in workloads):
+        found = own
+    return [(_alone(one, workloads), _apart(one)) for one in found]
+
+
+def _alone(workload: Mapping[str, Any], workloads: Sequence[Mapping[str, Any]]) -> Arrivals:
+    """Return the flows of one workload: those of its group, in its time if others have this group too."""
+    shared = sum(_group(other) == _group(workload) for other in workloads) > 1
+    times = _asked_times(workload) if shared else (-math.inf, math.inf)
+    return Arrivals(((_group(workload), *times),))
+
+
+def _apart(workload: Mapping[str, Any]) -> float:
+    """Return how far rounds of a workload are apart in nanoseconds, 0 if it has none at equal times."""
+    if workload.get("kind") == "incast" and workload.get("arrivals") == "periodic":
+        return time_ns(str(workload.get("every", "100us")))
+    if workload.get("kind") == "permutation" and int(workload.get("repeat", 1)) > 1:
+        return time_ns(str(workload.get("every", "0ps")))
+    return 0.0
+
+
+def _under_way_in_rounds(run: Run, of: Arrivals, apart: float) -> list[float] | None:
+    """Return the mean number of flows under way in each quarter of the rounds, the first ones left out.
+
+    Rounds are whole in a quarter, since the number of flows under way changes in each.
+    """
+    rows = flow_rows.read(run)
+    chosen = of.rows(rows["group"], rows["start_ns"])
+    flows = [(rows["start_ns"][n], rows["fct_ns"][n]) for n in chosen]
+    first, last = (
+        min((start for start, _ in flows), default=0.0),
+        max((start for start, _ in flows), default=0.0),
+    )
+    count = int((last - first) / apart + 1e-6) + 1
+    if count < MIN_ROUNDS:
+        return None
+    quarter = count // 4 * apart
+    begin = first + count * apart - 4 * quarter
+    found = [0.0] * 4
+    for start, took in flows:
+        end = math.inf if took is None else start + took
+        for n in range(4):
+            low = begin + n * quarter
+            found[n] += max(0.0, min(end, low + quarter) - max(start, low))
+    return [total / quarter for total in found]
+
+
 def failures(run: Run) -> list[tuple[float, float]]:
     """Return from when to when links or switches fail and routes do not know of it, in nanoseconds.
 
@@ -309,8 +369,8 @@ def waited_text(runs: Sequence[Run]) -> str:
 def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
-    Flows that do not arrive at random over time have no steady state and are not checked. Each workload is
-    looked at in the time in which its own flows start, those of the same times together. At most
+    Flows that arrive neither at random over time nor in rounds have no steady state and are not checked. Each
+    workload is looked at in the time in which its own flows start, those of the same times together. At most
     `MAX_LOOKED_AT` runs are looked at.
 
     Parameters
@@ -323,6 +383,10 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
     """
     runs = runs[:MAX_LOOKED_AT]
     found = arrivals(runs[0], group) if runs else []
+    for repeated, apart in rounds(runs[0], group) if runs else []:
+        quarters = [q for run in runs if (q := _under_way_in_rounds(run, repeated, apart)) is not None]
+        if quarters and _grows([(q[2], q[3]) for q in quarters]):
+            return GROWING
     if not found:
         return ""
     if text := waited_text(runs):
