@@ -34,7 +34,7 @@ def some_estimate(draw: random.Random) -> stats.Estimate | None:
 
 
 def some_reasons(draw: random.Random) -> list[Reason]:
-    return [Reason(kind, f"fact {draw.randrange(3)}") for kind in KINDS if draw.random() < 0.08]
+    return [Reason(kind, f"fact {draw.randrange(3)}") for kind in KINDS if draw.random() < 2 / len(KINDS)]
 
 
 def test_a_verdict_is_yes_or_no_only_where_the_interval_says_so_and_no_reason_is_present():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import weftline
-from weftline.measures import flow_rows, steady
+from weftline.measures import flow_rows, separations, steady
 from weftline.measures.flow_choice import FlowChoice
+from weftline.measures.lines import Line
 from weftline.sweeps import tables
 
 STAR = {"kind": "star", "hosts": 8, "host_link": {"rate": "10Gbps", "delay": "1us"}}
@@ -66,3 +67,26 @@ def test_flows_whose_starts_depend_on_the_scheme_are_not_paired_within_a_warmup(
     assert not compared.difference("fct_mean", compared.lines[1]).paired
     # Without it all flows count, which are the same.
     assert not FlowChoice().other_flows(list(first.runs.values()), list(second.runs.values()), "fct_mean")
+
+
+def test_a_number_that_is_partly_without_a_workload_says_so(tmp_path):
+    web = {"kind": "poisson", "group": "web", "size": "20KB", "load": 0.1, "duration": "4ms"}
+    train = {"kind": "collective", "group": "train", "operation": "ring-all-reduce", "bytes": "1MB"}
+    train |= {"hosts": "0-3", "repeat": 4, "compute": "2ms"}
+    bulk = {"kind": "bulk", "group": "bulk", "hosts": "4", "to": "5", "size": "1MB"}
+    once = {"kind": "incast", "group": "once", "senders": 2, "receiver": 6, "size": "10KB"}
+    found = swept([web, train, bulk, once], tmp_path, seeds=2)
+    (cell,) = found.cells
+
+    def named(name):
+        texts = [one.text for one in found.reasons(name, cell) if one.kind == "ended early"]
+        line = Line("A", list(cell.runs.values()))
+        assert [
+            one.text for one in separations.of_metric(name).reasons(line) if one.kind == "ended early"
+        ] == texts
+        return [text.split(" ended at ")[0] for text in texts]
+
+    assert named("step_mean of train") == named("slowdown_mean of web") == ["bulk"]
+    assert named("slowdown_mean of once") == named("slowdown_mean of bulk") == named("queue_p99") == []
+    whole = swept([{**web, "duration": "30ms"}, train, once], tmp_path / "whole", seeds=2)
+    assert not [r for r in whole.reasons("step_mean of train", whole.cells[0]) if r.kind == "ended early"]

@@ -59,6 +59,7 @@ def against(
     undecided: str | None = None,
     left_out: str = "",
     failed: str = "",
+    ended_early: str = "",
     values: Sequence[float | None] | None = None,
     pooled: float | None = None,
     method: str = "t",
@@ -85,6 +86,8 @@ def against(
         Which groups of flows do not count at all; "" if none.
     failed : str
         Which failures lie in what warm-up or drain leaves out; "" if none.
+    ended_early : str
+        Which workload ended early (`early_ends.text`); "" if none.
     values : sequence of float or None, optional
         The metric of each run: runs that are the same one and have the same value are one observation.
     pooled : float, optional
@@ -122,6 +125,8 @@ def against(
         found.append(Reason("left out", left_out))
     if failed:
         found.append(Reason("failed", failed))
+    if ended_early:
+        found.append(Reason("ended early", ended_early))
     if needed(name):
         counted = min((count(run, name, flows) for run in runs), default=0) if counted is None else counted
         found += few_flows(name, counted) or (short_runs(name, counted) if len(runs) > 1 else [])

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from weftline import _native, columns, quantities
-from weftline.measures import evidence, flow_rows, steady
+from weftline.measures import early_ends, evidence, flow_rows, steady
 from weftline.measures.flow_rows import Flows
 from weftline.measures.metrics import metric, split
 from weftline.measures.pooling import seed_of, shortened
@@ -120,6 +120,10 @@ class FlowChoice:
         ]
         what, lie = ("a failure", "lies") if len(texts) == 1 else (f"{len(texts)} failures", "lie")
         return f"{what} {shortened(texts)} {lie} wholly or partly in the warm-up or the drain"
+
+    def ended_early(self, runs: Sequence[Run], name: str) -> str:
+        """Return which workload ended before the flows that count did, as `early_ends.text` says it."""
+        return early_ends.text(runs, name, [self.of_run(run, name) for run in runs])
 
     def _parts_left_out(self, run: Run, name: str) -> list[tuple[float, float]]:
         """Return from when to when the flows of a group start that do not count for a metric."""

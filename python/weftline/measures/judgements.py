@@ -30,6 +30,7 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     undecided    flows that had not finished when the run ended, and whose deadline lies after that
     left out     a group of flows of which none counts, as all start in the warm-up or too late
     failed       a failure of links or switches in the time that warm-up or drain leaves out
+    ended early  a workload ended early, so that the number is partly without it
     ended        measured flows ended before the run did, where the number is of their goodputs to its end
     recovered    runs whose goodput had not recovered: the time to recover is a lower bound
     places       a place of the figure was not run, of a claim on all places
@@ -73,6 +74,7 @@ KINDS = {
     "undecided": "deadlines that were not decided when the run ended",
     "left out": "a group of flows of which none counts",
     "failed": "a failure in the part of the run that does not count",
+    "ended early": "a workload that ended early, so that the number is partly without it",
     "ended": "flows that ended before the run, so that the number is one of their sizes",
     "recovered": "goodput that had not recovered, so that the time is a lower bound",
     "measured": "no value",

@@ -110,6 +110,7 @@ def of_metric(name: str, title: str = "") -> Subject:
             undecided=line.counts.undecided_text(line.runs, name),
             left_out=line.counts.left_out(line.runs, name),
             failed=line.counts.failed(line.runs, name),
+            ended_early=line.counts.ended_early(line.runs, name),
             values=line.values(name),
             pooled=line.counts.pooled(line.runs, name, counted),
             method=line.interval,

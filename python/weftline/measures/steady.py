@@ -105,8 +105,8 @@ def _arrivals(run: Run) -> list[tuple[str, float, float]]:
     """
     of_groups: dict[str, list[tuple[float, float]]] = {}
     for workload in run.scenario.get("workload") or []:
-        if _is_random(workload):
-            of_groups.setdefault(_group(workload), []).append(_asked_times(workload))
+        if is_random(workload):
+            of_groups.setdefault(group_of(workload), []).append(asked_times(workload))
     begins: list[tuple[str, float, float]] = []
     for group, times in of_groups.items():
         starts: list[float] = []
@@ -139,14 +139,15 @@ def _starts_within(
     return found
 
 
-def _asked_times(workload: Mapping[str, Any]) -> tuple[float, float]:
+def asked_times(workload: Mapping[str, Any]) -> tuple[float, float]:
     """Return from when to when flows of a workload are to start, as far as it says."""
     start = time_ns(str(workload.get("start", "0s")))
     duration = str(workload.get("duration", "auto"))
     return start, math.inf if duration == "auto" else start + time_ns(duration)
 
 
-def _group(workload: Mapping[str, Any]) -> str:
+def group_of(workload: Mapping[str, Any]) -> str:
+    """Return the group of the flows of a workload."""
     return str(workload.get("group") or workload.get("kind"))
 
 
@@ -173,14 +174,14 @@ def arrivals(run: Run, group: str | None = None) -> list[Arrivals]:
     With `group` those of this group, if there are any.
     """
     workloads = run.scenario.get("workload") or []
-    chosen = [one for one in workloads if _is_random(one)]
-    chosen = [one for one in chosen if _group(one) == group] or chosen
+    chosen = [one for one in workloads if is_random(one)]
+    chosen = [one for one in chosen if group_of(one) == group] or chosen
     by_times: dict[tuple[float, float], dict[tuple[str, float, float], None]] = {}
     for one in chosen:
-        times = _asked_times(one)
-        alone = all(_asked_times(other) == times for other in workloads if _group(other) == _group(one))
+        times = asked_times(one)
+        alone = all(asked_times(other) == times for other in workloads if group_of(other) == group_of(one))
         within = (-math.inf, math.inf) if alone else times
-        by_times.setdefault(times, {})[_group(one), *within] = None
+        by_times.setdefault(times, {})[group_of(one), *within] = None
     return [Arrivals(tuple(groups)) for groups in by_times.values()]
 
 
@@ -202,17 +203,17 @@ def rounds(run: Run, group: str | None = None) -> list[tuple[Arrivals, float]]:
     """
     workloads = run.scenario.get("workload") or []
     found = [one for one in workloads if _apart(one) > 0]
-    own = [one for one in found if _group(one) == group]
-    if own or any(_group(one) == group and _is_random(one) for one in workloads):
+    own = [one for one in found if group_of(one) == group]
+    if own or any(group_of(one) == group and is_random(one) for one in workloads):
         found = own
     return [(_alone(one, workloads), _apart(one)) for one in found]
 
 
 def _alone(workload: Mapping[str, Any], workloads: Sequence[Mapping[str, Any]]) -> Arrivals:
     """Return the flows of one workload: those of its group, in its time if others have this group too."""
-    shared = sum(_group(other) == _group(workload) for other in workloads) > 1
-    times = _asked_times(workload) if shared else (-math.inf, math.inf)
-    return Arrivals(((_group(workload), *times),))
+    shared = sum(group_of(other) == group_of(workload) for other in workloads) > 1
+    times = asked_times(workload) if shared else (-math.inf, math.inf)
+    return Arrivals(((group_of(workload), *times),))
 
 
 def _apart(workload: Mapping[str, Any]) -> float:
@@ -433,7 +434,7 @@ def _long_bytes(folder: Path, modified: int, arrived: Arrivals) -> tuple[float, 
     return sum(size for size, is_long in found if is_long), sum(size for size, _ in found)
 
 
-def _is_random(workload: Mapping[str, Any]) -> bool:
+def is_random(workload: Mapping[str, Any]) -> bool:
     """Return whether the flows of a workload arrive at random times."""
     kind = workload.get("kind")
     return kind in ("poisson", "request-response") or (

@@ -376,6 +376,7 @@ class SweepResult:
             undecided=self.choice.undecided_text(list(cell.runs.values()), name),
             left_out=self.choice.left_out(list(cell.runs.values()), name),
             failed=self.choice.failed(list(cell.runs.values()), name),
+            ended_early=self.choice.ended_early(list(cell.runs.values()), name),
             values=list(self.values(name, cell).values()),
             pooled=self._pooled(name, cell),
             method=self.report.interval,
