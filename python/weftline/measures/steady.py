@@ -238,7 +238,8 @@ def _under_way_in_rounds(run: Run, of: Arrivals, apart: float) -> list[float] | 
         max((start for start, _ in flows), default=0.0),
     )
     count = int((last - first) / apart + 1e-6) + 1
-    if count < MIN_ROUNDS:
+    # Where each flow ends before the next round, nothing is left over that could grow.
+    if count < MIN_ROUNDS or all(took is not None and took <= apart for _, took in flows):
         return None
     quarter = count // 4 * apart
     begin = first + count * apart - 4 * quarter
