@@ -1,8 +1,8 @@
 """Workloads that end long before the flows or steps that a number is of: it is partly without them.
 
 The mean step of a job next to storage is not known where the storage ends halfway: it mixes steps with and
-without it, and a longer run of the rest changes it. Looked at are workloads that go on for a time: random
-arrivals, and bulk flows.
+without it, and a longer run of the rest changes it. Workloads of random arrivals and of
+bulk flows are examined.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
 
 
 def _asked_ends(workloads: Sequence[Mapping[str, Any]], group: str | None) -> dict[str, float]:
-    """Return the groups of workloads that go on for a time, except one, and until when they are to start."""
+    """Return the groups of random and bulk workloads, except one, and when their arrivals end."""
     ends: dict[str, float] = {}
     for one in workloads if len(workloads) > 1 else []:
         name = steady.group_of(one)

@@ -199,7 +199,7 @@ def unfinished_in(run: Run, flows: Flows, warmup: str, drain: str) -> int:
 def rounds(run: Run, group: str | None = None) -> list[tuple[Arrivals, float]]:
     """Return the workloads of a run that repeat their flows at equal times, and how far these are apart.
 
-    With `group` those of this group; where it has none and arrives at random, none at all.
+    With `group` those of this group alone, if it has any or arrives at random.
     """
     workloads = run.scenario.get("workload") or []
     found = [one for one in workloads if _apart(one) > 0]
@@ -217,7 +217,7 @@ def _alone(workload: Mapping[str, Any], workloads: Sequence[Mapping[str, Any]]) 
 
 
 def _apart(workload: Mapping[str, Any]) -> float:
-    """Return how far rounds of a workload are apart in nanoseconds, 0 if it has none at equal times."""
+    """Return the time between rounds of a workload in nanoseconds, 0 if it has no rounds."""
     if workload.get("kind") == "incast" and workload.get("arrivals") == "periodic":
         return time_ns(str(workload.get("every", "100us")))
     if workload.get("kind") == "permutation" and int(workload.get("repeat", 1)) > 1:
@@ -253,10 +253,9 @@ def _under_way_in_rounds(run: Run, of: Arrivals, apart: float) -> list[float] | 
 
 
 def failures(run: Run) -> list[tuple[float, float]]:
-    """Return from when to when links or switches fail and routes do not know of it, in nanoseconds.
+    """Return the first and the last time of each failure, its detection included, in nanoseconds.
 
-    What fails for good is a failure until routes avoid it: then it is the network that was asked for, and
-    from the beginning on if it has failed at 0.
+    A permanent failure ends when routes avoid it. One that begins at 0 is part of the network and no event.
     """
     asked = run.scenario.get("failures") or {}
     detection = time_ns(str(asked.get("detection", "100us")))
