@@ -167,7 +167,8 @@ def test_what_has_no_content_that_can_be_stated_is_refused_by_name():
 
 
 def test_what_has_no_digest_is_named_with_the_code_that_reads_it(tmp_path):
-    text = "import re, threading\nA = re.compile('a')\nLOCK = threading.Lock()\ndef law():\n    return A, {}\n"
+    text = "import re, threading\nA = re.compile('a')\nLOCK = threading.Lock()\n"
+    text += "def law():\n    return A, {}\n"
     (tmp_path / "law.py").write_text(text.format("LOCK"))
     with pytest.raises(InputError, match=r"LOCK, which law reads \(law.py:4\): .*cannot pickle"):
         _ = Law.of_file("x", "law.py:law", tmp_path).digest

@@ -118,7 +118,7 @@ def _pcap(options: argparse.Namespace) -> int:
 
 
 def _of_capture(folder: Path) -> list[str]:
-    """Return what the run that wrote a capture has to say of it: that it was cut short."""
+    """Return the warnings of the run that wrote a capture: that it was cut short."""
     try:
         summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
         warnings = list(summary.get("warnings") or [])

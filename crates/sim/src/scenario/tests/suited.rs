@@ -47,7 +47,7 @@ fn asking_again_before_a_copy_can_arrive_deserves_a_look_where_packets_are_lost(
 }
 
 #[test]
-fn windows_by_the_longest_path_deserve_a_look_where_most_bytes_take_short_ones() {
+fn windows_by_the_longest_path_deserve_a_look_where_many_bytes_take_short_ones() {
     let sites = "[topology]\nkind = \"dumbbell\"\nleft = 3\nright = 3\nbottleneck_link = { delay = \"100us\" }\n[transport]\n\
                  controller = { kind = \"hpcc\" }\n[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"3MB\" }, \
                  { src = 2, dst = 3, size = \"2MB\" }]\n";
