@@ -329,7 +329,7 @@ fn a_run_that_will_not_fit_its_limit_is_reported_before_it_starts() {
     assert_eq!(message("1GB"), "[]");
     let warning = message("2MB");
     assert!(
-        warning.contains("run.memory: the run will probably need about 35MB and exceed its limit of 2MB"),
+        warning.contains("run.memory: the run will probably need about 38MB and exceed its limit of 2MB"),
         "{warning}"
     );
 }
