@@ -70,7 +70,7 @@ fn points(sorted: &[f64], max_points: usize) -> Vec<(f64, f64)> {
 fn thinned(steps: &[(f64, usize)], max_points: usize) -> Vec<(f64, usize)> {
     let count = steps.last().map_or(0, |(_, seen)| *seen);
     let half = max_points / 2;
-    let even = (0..=half).map(|i| if half == 0 { count } else { (i * count / half).max(1) });
+    let even = (0..=half).map(|i| (i * count).checked_div(half).map_or(count, |rank| rank.max(1)));
     // What is left above falls from all to one flow.
     let tail = (1..half).map(|i| count - (count as f64).powf(1.0 - i as f64 / half as f64) as usize);
     let ranks = even.chain(tail).map(|rank| rank.clamp(1, count));

@@ -52,7 +52,11 @@ fn windows_by_the_longest_path_deserve_a_look_where_many_bytes_take_short_ones()
                  controller = { kind = \"hpcc\" }\n[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"3MB\" }, \
                  { src = 2, dst = 3, size = \"2MB\" }]\n";
     let found = |sets: &[(&str, &str)]| warned(sites, sets, "transport.base_rtt");
-    assert!(found(&[])[0].contains("60 % of the bytes are of flows whose own is 4174.4ns"), "{:?}", found(&[]));
+    assert!(
+        found(&[])[0].contains("60 % of the bytes are of flows whose own is 4174.4ns"),
+        "{:?}",
+        found(&[])
+    );
     assert_eq!(found(&[("workload.0.flows.1.size", "4MB")]), [""; 0]);
     for other in [
         ("transport.base_rtt", "4.2us"),
