@@ -16,10 +16,10 @@
 //!
 //! Each workload has a time of its own, from its first arrival to its last, over which what it brings is
 //! spread evenly; flows that were not looked at are like those that were. Rounds in which every host gets the
-//! same last for their period each, and are no chance. What counts is the largest share at
-//! any of these times, with all workloads that last then.
+//! same last for their period each, and are no chance. What counts is the largest share at any of these times,
+//! with all workloads that last then.
 
-use rustc_hash::FxHashMap;
+mod brought;
 
 use super::tiers::{NO_POD, Pods};
 use crate::balance::Shares;
@@ -29,6 +29,8 @@ use crate::scenario::network::Network;
 use crate::topology::{HostId, LinkId, NodeId, Ports, ways_below};
 use crate::transport::NicPolicy;
 use crate::units::Time;
+use brought::{Amount, Arrived, Brought};
+pub use brought::{Bits, Left, Span};
 
 /// Links times switches with hosts times workloads, beyond which single links between switches are not looked
 /// at.
@@ -40,13 +42,9 @@ const LINKS: usize = 200_000;
 const WITH_LISTS: usize = 4;
 /// The times of at most this many workloads are looked at, of those with the highest loads.
 const TIMES: usize = 16;
-/// The deviance of what arrives from what a link carries, beyond which it is not chance: four standard
-/// deviations of independent arrivals, squared.
-const NO_CHANCE: f64 = 16.0;
-/// How much busier than all links together a single one has to be, to be named in their place.
+/// How much busier than all links together a single one has to be, to be named in their place; and how much
+/// more than it carries rounds have to bring.
 const BUSIER: f64 = 1.01;
-/// Mean gaps between arrivals within which an end of a workload's time is the same as that of the whole time.
-const SAME: f64 = 10.0;
 
 /// Links to which flows bring more than they carry while flows arrive, so that queues and completion times
 /// grow until the arrivals end, however long that is.
@@ -67,161 +65,6 @@ impl Overload {
     pub fn carried(&self) -> Time {
         let seconds = self.to.saturating_sub(self.from).as_seconds();
         self.from.saturating_add(Time((seconds * self.drawn * 1e12) as u64))
-    }
-}
-
-/// When a workload brings flows.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Span {
-    pub first: Time,
-    pub last: Time,
-    /// Number of times at which something arrived.
-    pub times: u64,
-}
-
-impl Span {
-    /// The share of the time until `end` that it lasts.
-    pub fn share(&self, end: Time) -> f64 {
-        if self.times < 2 || end == Time::ZERO {
-            return 1.0;
-        }
-        let gap = self.last.saturating_sub(self.first).as_seconds() / (self.times - 1) as f64;
-        let same = |one: Time, other: Time| other.saturating_sub(one).as_seconds() <= SAME * gap;
-        let from = if same(Time::ZERO, self.first) { Time::ZERO } else { self.first };
-        let to = if same(self.last, end) { end } else { self.last };
-        (to.saturating_sub(from).as_seconds() / end.as_seconds()).clamp(0.0, 1.0)
-    }
-
-    /// The share of it that lies between two times.
-    fn part(&self, (from, to): (Time, Time)) -> f64 {
-        let (first, last) = (self.first.max(from), self.last.min(to));
-        if first > last {
-            return 0.0;
-        }
-        let whole = self.last.saturating_sub(self.first).as_seconds();
-        if whole > 0.0 { last.saturating_sub(first).as_seconds() / whole } else { 1.0 }
-    }
-}
-
-/// Bits, the sum of the squares of the bits of each time, and the bits of the sizes that were drawn.
-#[derive(Debug, Clone, Copy, Default)]
-struct Amount {
-    bits: f64,
-    squares: f64,
-    drawn: f64,
-}
-
-impl Amount {
-    fn add(&mut self, other: Amount, part: f64) {
-        self.bits += part * other.bits;
-        self.drawn += part * other.drawn;
-        self.squares += part * other.squares;
-    }
-
-    /// Whether flows that bring on average what is carried would hardly ever bring this much: the deviance of a
-    /// Poisson number of flows, as many and as large as count for its variance.
-    fn is_beyond(self, carried: f64) -> bool {
-        if carried <= 0.0 || self.bits <= carried {
-            return false;
-        }
-        if self.squares == 0.0 {
-            return self.bits > carried * BUSIER;
-        }
-        let flows = self.bits * self.bits / self.squares;
-        2.0 * flows * ((self.bits / carried).ln() - (1.0 - carried / self.bits)) > NO_CHANCE
-    }
-
-    /// What it is, where this many times more flows come than were looked at.
-    fn of_all(self, times: f64) -> Amount {
-        let (bits, squares) = (times * self.bits, times * times * self.squares);
-        Amount { bits, squares, drawn: times * self.drawn }
-    }
-
-    fn without_chance(self) -> Amount {
-        Amount { squares: 0.0, ..self }
-    }
-}
-
-/// Bits of a flow on the wire: as it counts, and by the size that was drawn.
-#[derive(Debug, Clone, Copy)]
-pub struct Bits {
-    pub bits: f64,
-    pub drawn: f64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct Arrived {
-    amount: Amount,
-    /// The last time, and the bits that arrived then.
-    at: Time,
-    latest: f64,
-}
-
-impl Arrived {
-    /// Returns what the bits add.
-    fn add(&mut self, Bits { bits, drawn }: Bits, now: Time) -> Amount {
-        let before = if now == self.at { self.latest } else { 0.0 };
-        (self.at, self.latest) = (now, before + bits);
-        let more = Amount { bits, squares: self.latest * self.latest - before * before, drawn };
-        self.amount.add(more, 1.0);
-        more
-    }
-}
-
-/// What is left of a workload of which not all flows were looked at.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Left {
-    pub flows: u64,
-    pub first: Time,
-    pub last: Time,
-}
-
-/// What a workload brings.
-#[derive(Default)]
-struct Brought {
-    first: Time,
-    last: Time,
-    times: u64,
-    /// Flows that were looked at.
-    flows: u64,
-    left: Left,
-    /// Of rounds.
-    period: Option<Time>,
-    /// The mean size of its flows, where all have sizes of one distribution.
-    size: Option<u64>,
-    all: Arrived,
-    /// By place of several links together.
-    list: Vec<Arrived>,
-    table: FxHashMap<u32, Arrived>,
-    /// Between two switches with hosts.
-    pairs: FxHashMap<(NodeId, NodeId), Amount>,
-}
-
-impl Brought {
-    fn arrive(&mut self, now: Time) {
-        if self.flows == 0 {
-            self.first = now;
-        }
-        self.times += u64::from(self.flows == 0 || now != self.last);
-        (self.flows, self.last) = (self.flows + 1, now);
-    }
-
-    fn span(&self) -> Span {
-        let (left, last) = (self.left.flows, self.last.max(self.left.last));
-        let last = last.saturating_add(self.period.unwrap_or_default());
-        Span { first: self.first, last, times: self.times + left }
-    }
-
-    /// All of its flows over those that were looked at.
-    fn whole(&self) -> f64 {
-        1.0 + self.left.flows as f64 / (self.flows as f64).max(1.0)
-    }
-
-    fn add(&mut self, place: u32, bits: Bits, now: Time) {
-        match self.list.get_mut(place as usize) {
-            Some(arrived) => arrived.add(bits, now),
-            None => self.table.entry(place).or_default().add(bits, now),
-        };
     }
 }
 
@@ -651,21 +494,4 @@ fn times(workloads: &[&Brought]) -> Vec<(Time, Time)> {
     all.sort_unstable();
     all.dedup();
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_few_large_flows_are_chance_and_many_times_what_a_link_carries_is_not() {
-        let amount =
-            |flows: f64, size: f64| Amount { bits: flows * size, squares: flows * size * size, drawn: 0.0 };
-        assert!(amount(20.0, 1.0).is_beyond(4.0));
-        assert!(!amount(5.0, 1.0).is_beyond(1.0));
-        assert!(!amount(1.0, 20.0).is_beyond(1.0));
-        // Four standard deviations of 1000 flows are 126.
-        assert!(amount(1000.0, 1.0).is_beyond(870.0));
-        assert!(!amount(1000.0, 1.0).is_beyond(885.0));
-    }
 }
