@@ -1,8 +1,14 @@
-"""Captures and flow records written by hand, byte by byte."""
+"""Captures and flow records written by hand, byte by byte, and what is read from them."""
 
 from __future__ import annotations
 
+import re
 import struct
+
+import pytest
+
+from weftline.errors import InputError
+from weftline.packets import traces
 
 NFDUMP = """ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt
 2026-01-31 12:00:00.500,2026-01-31 12:00:02.500,2.000,10.0.0.1,10.0.0.2,40000,80,TCP,.AP.S.,0,0,10,10400,2,180
@@ -114,3 +120,14 @@ def int_packet(nodes: list[int]) -> bytes:
     udp = struct.pack("!HHHH", 5000, 49203, 8 + len(shim), 0) + shim
     addresses = bytes([10, 0, 0, 1, 10, 0, 0, 2])
     return struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0x4000, 61, 17, 0) + addresses + udp
+
+
+def rows(path, **options) -> list[tuple[int, int, int, int]]:
+    """Return the flows that are read from a file: source, destination, bytes, start in ns."""
+    return traces.read([path], **options).rows
+
+
+def wrong(path, message, **options):
+    """Assert that a file is refused with a message."""
+    with pytest.raises(InputError, match=re.escape(message)):
+        traces.read([path], **options)
