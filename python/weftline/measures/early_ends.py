@@ -8,9 +8,7 @@ bulk flows are examined.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from weftline import quantities
@@ -65,8 +63,8 @@ Early = tuple[float, str, float, float, float]
 def _early(
     run: Run, flows: Flows, asked: dict[str, float], *, of_steps: bool, of_requests: bool
 ) -> list[Early]:
-    ends = _ends(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns, tuple(asked))
     of = flow_rows.read(run)
+    ends = _ends(of, asked)
     counted = [] if of_steps or of_requests else flow_rows.chosen(run, flows, finished=None)
     found = []
     for group, end in ends.items():
@@ -91,15 +89,10 @@ def _times_of_steps(run: Run, flows: Flows, *, to_finish: bool) -> tuple[float, 
     return min(starts), max(ends, default=0.0)
 
 
-@lru_cache(maxsize=4096)
-def _ends(folder: Path, modified: int, groups: tuple[str, ...]) -> dict[str, float]:
+def _ends(of: Mapping[str, Sequence[Any]], groups: Collection[str]) -> dict[str, float]:
     """Return when the last flow of each group ended that has flows; infinity if one did not."""
-    from weftline import _native, columns
-
-    del modified  # part of the key alone
-    of = columns.read(_native.table(str(folder), "flows"), ("group", "finish_ns"))
     found: dict[str, float] = {}
-    for group, finish in zip(of["group"], of["finish_ns"], strict=True):
+    for group, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True):
         if group in groups:
-            found[group] = max(found.get(group, 0.0), math.inf if finish is None else finish)
+            found[group] = max(found.get(group, 0.0), math.inf if took is None else start + took)
     return found
