@@ -6,7 +6,7 @@ import pytest
 
 import weftline
 from weftline import _native
-from weftline.measures import comparison, evidence, measured_alike, over_time
+from weftline.measures import comparison, evidence, measured_alike, over_time, run_facts
 from weftline.measures.judgements import Reason, reasons_text
 from weftline.measures.metrics import METRICS
 from weftline.runs import Run
@@ -236,3 +236,19 @@ def test_a_metric_is_held_to_the_measures_that_it_reads_and_to_no_others(tmp_pat
         assert opened == held_to if value is not None else opened <= held_to, name
         known |= opened
     assert known == {"queue_histogram", "utilisation", "goodput"}
+
+
+@real
+def test_the_terminal_says_which_ports_metrics_of_queues_are_of(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": {"kind": "incast", "senders": 3, "receiver": 0, "size": "100KB"},
+    }
+    texts = {}
+    for ports in ("*", "s0.*"):
+        given = {**scenario, "measure": {"queue_histogram": {"ports": ports}}}
+        run = weftline.run(given, out=tmp_path / ports[0])
+        texts[ports] = dict(run_facts.facts(run))["queue p95 / p99 / max"]
+        note = "Metrics of queues are of 4 switch ports and 4 host ports."
+        assert (note in weftline.compare(run).table().note) == (ports == "*")
+    assert texts["*"].endswith(", of all ports, those of hosts too") and "hosts" not in texts["s0.*"]

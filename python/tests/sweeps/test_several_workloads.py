@@ -87,6 +87,8 @@ def test_a_number_that_is_partly_without_a_workload_says_so(tmp_path):
         return [text.split(" ended at ")[0] for text in texts]
 
     assert named("step_mean of train") == named("slowdown_mean of web") == ["bulk"]
+    of_size = separations.of_size(5, "p50").reasons(Line("A", list(cell.runs.values()), group="web"))
+    assert "ended early" in [one.kind for one in of_size]
     assert named("slowdown_mean of once") == named("slowdown_mean of bulk") == named("queue_p99") == []
     whole = swept([{**web, "duration": "30ms"}, train, once], tmp_path / "whole", seeds=2)
     assert not [r for r in whole.reasons("step_mean of train", whole.cells[0]) if r.kind == "ended early"]

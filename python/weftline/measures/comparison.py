@@ -21,6 +21,7 @@ from weftline.measures import (
     jobs,
     judgements,
     line_notes,
+    queue_ports,
     separations,
     slowdown_table,
     stats,
@@ -140,7 +141,9 @@ class Comparison:
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
-        return slowdown_table.table(self.lines)
+        found = slowdown_table.table(self.lines)
+        found.note = " ".join(filter(None, [found.note, queue_ports.note(self.lines)]))
+        return found
 
     def differences(self) -> Table | None:
         """Return what each line differs by from its base, None if no line has one."""

@@ -11,7 +11,7 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from weftline import _native, columns, quantities
 from weftline.measures import early_ends, evidence, flow_rows, steady
@@ -22,6 +22,14 @@ from weftline.runs import Run
 
 DRAWN = ("poisson", "permutation", "all-to-all", "bulk", "trace")
 """Workloads whose flows start at times that no scheme changes; others may wait for each other."""
+
+
+class Doubts(TypedDict):
+    """Parameters of `evidence.against`: texts of these kinds of reasons, "" for none."""
+
+    left_out: str
+    failed: str
+    ended_early: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,6 +132,14 @@ class FlowChoice:
     def ended_early(self, runs: Sequence[Run], name: str) -> str:
         """Return which workload ended before the flows that count did, as `early_ends.text` says it."""
         return early_ends.text(runs, name, [self.of_run(run, name) for run in runs])
+
+    def doubts(self, runs: Sequence[Run], name: str) -> Doubts:
+        """Return what the choice of flows and the ends of workloads say against a metric."""
+        return {
+            "left_out": self.left_out(runs, name),
+            "failed": self.failed(runs, name),
+            "ended_early": self.ended_early(runs, name),
+        }
 
     def _parts_left_out(self, run: Run, name: str) -> list[tuple[float, float]]:
         """Return from when to when the flows of a group start that do not count for a metric."""

@@ -31,7 +31,7 @@ def facts(run: Run) -> list[tuple[str, str]]:
         found = run.queues["percentiles"]
         bins = [readings.queue_bin_text(found.get(p)) for p in ("p95", "p99")]
         queue = " / ".join([*bins, quantities.bytes_text(found.get("max"))])
-        rows.append(("queue p95 / p99 / max", queue))
+        rows.append(("queue p95 / p99 / max", f"{queue}{_of_hosts_too(run)}"))
     rows.append(("pauses", METRICS["pauses"].text(summary.get("pauses"))))
     rows += losses.shown(run) or [("packets lost", "none")]
     speed = METRICS["speed"].text(summary.get("packet_hops_per_cpu_second"))
@@ -48,6 +48,13 @@ def facts(run: Run) -> list[tuple[str, str]]:
     rows.append(("seed, fingerprint", f"{summary.get('seed', '–')}, {summary.get('fingerprint', '–')}"))
     rows.append(("folder", str(run.out)))
     return rows
+
+
+def _of_hosts_too(run: Run) -> str:
+    """Return ``", of all ports, those of hosts too"`` where all ports were sampled."""
+    sampled = run.scenario.get("measure", {}).get("queue_histogram") or {}
+    ports = sampled.get("ports")
+    return ", of all ports, those of hosts too" if ports == "*" or ports == ["*"] else ""
 
 
 def _changes_text(changes: Sequence[str]) -> str:
