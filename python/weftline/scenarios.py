@@ -123,6 +123,20 @@ def settings(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     return [(utf8("set", path), utf8(f"set: {path}", text)) for path, text in texts]
 
 
+def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings of all layers in the order in which they have to be applied.
+
+    A later layer wins, also where an earlier one sets a table that the key is in: a key that is set again
+    takes its place at the end.
+    """
+    found: dict[str, Any] = {}
+    for layer in layers:
+        for path, value in layer.items():
+            found.pop(path, None)
+            found[path] = value
+    return found
+
+
 def value_to_toml(value: object) -> str:
     """Write one value as TOML, tables inline."""
     if isinstance(value, bool):

@@ -321,3 +321,21 @@ def test_a_sweep_from_python_takes_arrays_and_refuses_what_is_no_list(engine, tm
         weftline.sweep(scenario, {}, seeds=0)
     with pytest.raises(InputError, match="over: expected a dict"):
         weftline.sweep(scenario, ["workload.0.load"])
+
+
+def test_a_later_axis_wins_over_a_table_that_an_earlier_one_sets(tmp_path, scenario):
+    text = """
+        [set]
+        "transport.controller.eta" = 0.9
+        [[axis]]
+        name = "scheme"
+        variants = [{ name = "HPCC", set = { "transport.controller" = { kind = "hpcc" } } }]
+        [[axis]]
+        name = "eta"
+        key = "transport.controller.eta"
+        values = [0.5, 0.7]
+        """
+    sweep = read(text, tmp_path, scenario)
+    for choice, eta in zip(sweep.combinations(), (0.5, 0.7), strict=True):
+        changes = sweep.changes(choice)
+        assert list(changes.items())[-1] == ("transport.controller.eta", eta) and len(changes) == 2

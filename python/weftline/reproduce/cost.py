@@ -186,7 +186,8 @@ def _point(
 ) -> Point:
     here = dict(chosen)
     line, place = here[figure.lines], here[figure.along]
-    changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full), "seed": size.seeds[0]}
+    own = experiment.settings(figure, chosen, full=size.full)
+    changes = scenarios.layered(size.settings, own, {"seed": size.seeds[0]})
     settings = tuple(scenarios.settings(changes))
     threads = experiment.axes[figure.lines][line].get("threads", 1)
     name = f"{_hash(Scenario.of(source, list(settings), seed=None).resolved)}-{threads}.json"

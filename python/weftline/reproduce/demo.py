@@ -165,7 +165,7 @@ def _panel(entry: dict[str, Any], place: Path, where: Where, claims_before: int)
         deeper=entry["deeper"],
         experiment=experiment,
         only=only,
-        size=dataclasses.replace(size, settings={**size.settings, **entry.get("set", {})}),
+        size=dataclasses.replace(size, settings=scenarios.layered(size.settings, entry.get("set", {}))),
     )
 
 

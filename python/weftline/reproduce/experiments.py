@@ -191,15 +191,15 @@ class Experiment:
 
     def settings(self, figure: FigureDefinition, choice: Choice, *, full: bool = False) -> dict[str, Any]:
         """Return the settings that a choice stands for, later axes over earlier ones."""
-        found = dict(figure.set)
-        for axis, variant in choice:
-            found.update(self.axes[axis][variant].get("set", {}))
-            found.update(self.axes[axis][variant].get("full", {}) if full else {})
         chosen = {variant for _, variant in choice}
+        layers = [figure.set]
         for axis, variant in choice:
-            for other, settings in self.axes[axis][variant].get("with", {}).items():
-                found.update(settings if other in chosen else {})
-        return found
+            layers.append(self.axes[axis][variant].get("set", {}))
+            layers.append(self.axes[axis][variant].get("full", {}) if full else {})
+        for axis, variant in choice:
+            with_others = self.axes[axis][variant].get("with", {})
+            layers += [settings for other, settings in with_others.items() if other in chosen]
+        return scenarios.layered(*layers)
 
     def published(self, figure: FigureDefinition) -> list[dict[str, Any]]:
         """Return the published curves of a figure: entries with `line`, often `panel`, and their values.

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from weftline import quantities
+from weftline import quantities, scenarios
 from weftline.errors import InputError, nearest
 from weftline.reproduce import all_experiments, claims, experiments, findings, joined, ledger, runner
 from weftline.reproduce.claims import Verdict
@@ -187,7 +187,7 @@ def _size(experiment: Experiment, seeds: list[int]) -> Size:
     part, size = _part(experiment), chosen_size(experiment, full=True, seeds=seeds)
     says = f"{part.says}, {len(seeds)} seed{'s' if len(seeds) > 1 else ''}" if part.says else size.says
     says = f"Published size: {says.removeprefix('Full size: ')}"
-    return replace(size, says=says, settings={**size.settings, **part.set})
+    return replace(size, says=says, settings=scenarios.layered(size.settings, part.set))
 
 
 def _points(experiment: Experiment, part: Published, size: Size, out: Path) -> list[Point]:

@@ -73,7 +73,7 @@ def chosen_size(
         if str(hosts) not in experiment.hosts:
             known = ", ".join(experiment.hosts) or "none: its network is fixed"
             raise InputError(f"{experiment.name} cannot be run with {hosts} hosts; known: {known}")
-        settings.update(experiment.hosts[str(hosts)])
+        settings = scenarios.layered(settings, experiment.hosts[str(hosts)])
     if duration is not None:
         if not experiment.duration_keys:
             raise InputError(f"{experiment.name} has no duration to choose: its flows are given")
@@ -81,7 +81,7 @@ def chosen_size(
             raise InputError(
                 f'--duration {duration}: expected a time such as "5ms" (units: ps, ns, us, ms, s)'
             )
-        settings.update(dict.fromkeys(experiment.duration_keys, duration))
+        settings = scenarios.layered(settings, dict.fromkeys(experiment.duration_keys, duration))
     parts = [size["says"]] if size.get("says") and not only else []
     parts += [f"{axis} {_spans(names)}" for axis, names in (only or {}).items()]
     if hosts is not None:
@@ -315,7 +315,7 @@ def plan_points(
                 if part and any(variant not in part.only.get(axis, [variant]) for axis, variant in full):
                     continue
                 # The size comes first: the settings of a variant override it.
-                changes = {**size.settings, **experiment.settings(figure, full, full=size.full)}
+                changes = scenarios.layered(size.settings, experiment.settings(figure, full, full=size.full))
                 name = ", ".join(variant for _, variant in full)
                 try:
                     points = [

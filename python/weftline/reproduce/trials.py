@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, integrity, provenance, quantities
+from weftline import _native, integrity, provenance, quantities, scenarios
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.reproduce import claims, findings, numbers, trial_kinds
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
@@ -201,7 +201,7 @@ def _point(
     """Return a point, None for a place that the line or the panel does not reach."""
     here = dict(chosen)
     line, place = here[figure.lines], here[figure.along]
-    changes = {**size.settings, **experiment.settings(figure, chosen, full=size.full)}
+    changes = scenarios.layered(size.settings, experiment.settings(figure, chosen, full=size.full))
     what = str(changes.pop("what", "path"))
     name = f"{experiment.name}: {line}, {place}"
     _known(f"{name}: what", what, list(KINDS))

@@ -149,11 +149,8 @@ class Sweep:
 
     def changes(self, choice: Choice) -> dict[str, Any]:
         """Return the settings of a combination, later axes over earlier ones."""
-        found = dict(self.settings)
         axes = {axis.name: axis for axis in self.axes}
-        for name, variant in choice:
-            found.update(axes[name].variants[variant])
-        return found
+        return scenarios.layered(self.settings, *(axes[name].variants[variant] for name, variant in choice))
 
 
 def load(path: str | os.PathLike[str]) -> Sweep:
