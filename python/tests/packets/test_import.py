@@ -33,7 +33,7 @@ from weftline import _native
 from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.packets import captures, traces
-from weftline.packets.flows import MAX_RANGES, Ranges, Seen, gather
+from weftline.packets.flows import MAX_RANGES, Ranges
 
 built = pytest.mark.skipif(
     not getattr(_native, "__file__", None), reason="the native module is not built (maturin develop)"
@@ -404,18 +404,6 @@ def test_udp_vlan_tags_gzip_and_other_packets(tmp_path):
     path = tmp_path / "a.pcap.gz"
     path.write_bytes(gzip.compress(classic([(0, arp), (7_000, ethernet(datagram, vlan=True))])))
     assert rows(path) == [(0, 1, 512, 0)]
-
-
-def test_what_belongs_together_is_one_flow_whatever_lies_between():
-    def seen(start, end, ports=(1, 2)):
-        return Seen("a", "b", 6, ports, start, end, 10)
-
-    found = gather([seen(0, 50), seen(5, 6, (3, 4)), seen(60, 70), seen(81, 81)], idle_ns=10)
-    assert [(flow.start_ns, flow.end_ns, flow.size_bytes) for flow in found] == [
-        (0, 70, 20),
-        (5, 6, 10),
-        (81, 81, 10),
-    ]
 
 
 def test_a_file_that_is_named_like_a_capture_and_is_none_is_not_taken_for_a_table(tmp_path):

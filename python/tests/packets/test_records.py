@@ -206,3 +206,18 @@ def test_what_is_not_known_of_headers_and_records_that_are_headers_alone_is_coun
     assert main(["import", str(path), "--out", str(tmp_path / "out.csv")]) == 0
     assert "warning: 1 records have no number of packets, so that their sizes" in capsys.readouterr().err
     assert traces.read([path], header_bytes=0).without_packets == 0
+
+
+def test_of_times_the_finest_one_counts_to_its_last_digit(tmp_path):
+    path = tmp_path / "r.csv"
+    head = "src,dst,flowStartSeconds,flowStartMilliseconds,octetDeltaCount,packetDeltaCount\n"
+    path.write_text(f"{head}10.0.0.1,10.0.0.2,1000,1000100,5000,0\n10.0.0.3,10.0.0.2,1000,1000500,5000,0\n")
+    assert [row[3] for row in traces.read([path]).rows] == [0, 400_000_000]
+    times = (
+        "2026-01-31 12:00:00.000000100",
+        "2026-01-31T13:00:00.000001Z",
+        "2026-01-31 15:00:00.0000018+01:00",
+    )
+    lines = [f"10.0.0.{n},10.0.1.1,{time},5000\n" for n, time in enumerate(times)]
+    path.write_text("src,dst,ts,bytes\n" + "".join(lines))
+    assert [row[3] for row in traces.read([path]).rows] == [0, 3_600_000_000_900, 7_200_000_001_700]

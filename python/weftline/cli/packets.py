@@ -178,7 +178,7 @@ def _import(options: argparse.Namespace) -> int:
     traces.write(found, options.out, group=options.group)
     for text in found.ended:
         print(f"warning: {text}", file=sys.stderr)
-    numbered = found.at_several - found.unnumbered
+    numbered = found.at_several - found.unnumbered - found.averaged
     factors = [sampling.text(factor) for factor in found.sampled]
     for count, what in (
         (
@@ -189,6 +189,12 @@ def _import(options: argparse.Namespace) -> int:
             found.unnumbered,
             "flows without numbers of packets were seen at several points of observation: each has the size "
             "that was seen at the one with most of its bytes",
+        ),
+        (
+            found.averaged,
+            "flows were sampled at several points of observation: each has the mean of the estimates of "
+            "those that sampled a packet of it, which is too large for flows with few sampled packets; "
+            "import the records of one exporter for estimates without this error",
         ),
         (
             found.overlapping,
@@ -243,6 +249,7 @@ def _import(options: argparse.Namespace) -> int:
     if options.json:
         facts = {"flows": len(found.rows), "bytes": found.bytes, "span_ns": found.span_ns, "hosts": count}
         points = {"at_several_points": found.at_several, "of_these_without_numbers": found.unnumbered}
+        points |= {"of_these_means_of_estimates": found.averaged}
         sampled = {"sampled_records": sum(found.sampled.values()), "sampling_factors": factors}
         print(json.dumps({**facts, **points, **sampled, "addresses": found.addresses}, indent=2))
     else:

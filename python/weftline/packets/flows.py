@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from weftline.packets.transports import CutOffError, Numbers
 MAX_RANGES = 1_000
 """Of the numbers that were seen of a stream: beyond it, the oldest gap counts as never filled."""
 ANY_POINT = -1
+_ALL = Fraction(1)
 
 
 class Seen(NamedTuple):
@@ -33,6 +35,8 @@ class Seen(NamedTuple):
     point: int = 0
     """Where it was seen."""
     is_numbered: bool = False
+    factor: Fraction = _ALL
+    """The sampling factor by which the payload was multiplied."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,8 @@ class Flow:
     """At how many points of observation it was seen."""
     is_numbered: bool = False
     """Whether its packets have numbers, by which bytes that are seen again are known."""
+    is_mean: bool = False
+    """Whether its size is a mean of estimates, because several points sampled it."""
 
 
 @dataclass(slots=True)
@@ -59,70 +65,138 @@ class _Share:
     start_ns: int
     end_ns: int
     size_bytes: int
+    factor: Fraction
+    """The largest sampling factor of its records; 1: all packets were seen."""
+
+    def add(self, start_ns: int, end_ns: int, size_bytes: int, factor: Fraction) -> None:
+        self.start_ns = min(self.start_ns, start_ns)
+        self.end_ns = max(self.end_ns, end_ns)
+        self.size_bytes += size_bytes
+        if factor is not self.factor:
+            self.factor = max(self.factor, factor)
 
 
 @dataclass(slots=True)
 class _Open:
     """A flow to which later packets may belong."""
 
-    flow: Flow
+    whole: _Share
     seen_at: int
     """A bit for each point."""
-    shares: dict[int, _Share] | None
-    """By point, once there are several."""
+    is_numbered: bool
     point: int
-    """Of the flow's own numbers, while `shares` is None."""
+    """Of `whole`, while `shares` is None."""
+    shares: dict[int, _Share] | None = None
+    """By point, once there are several."""
+
+    def add(self, each: Seen) -> None:
+        """Put in what was seen, which has a payload."""
+        point, whole = _point(each), self.whole
+        if self.shares is None and point != self.point:
+            self.shares = {self.point: replace(whole)}
+        whole.add(each.start_ns, each.end_ns, each.payload, each.factor)
+        if self.shares is not None:
+            self._share(point, each.start_ns, each.end_ns).add(*each[4:7], each.factor)
+
+    def join(self, other: _Open) -> None:
+        """Put in all of another flow."""
+        shares = other.shares or {other.point: other.whole}
+        if self.shares is None:
+            self.shares = {self.point: replace(self.whole)}
+        for point, one in shares.items():
+            self._share(point, one.start_ns, one.end_ns).add(*astuple(one))
+        self.whole.add(*astuple(other.whole))
+        self.seen_at |= other.seen_at
+
+    def _share(self, point: int, start_ns: int, end_ns: int) -> _Share:
+        assert self.shares is not None
+        return self.shares.setdefault(point, _Share(start_ns, end_ns, 0, _ALL))
+
+
+def _point(each: Seen) -> int:
+    return ANY_POINT if each.is_numbered else each.point
 
 
 def gather(seen: Iterable[Seen], *, idle_ns: int) -> list[Flow]:
     """Return the flows of what was seen, by start.
 
-    What belongs to one five-tuple and begins at most `idle_ns` after all before it has ended is one flow.
-    What has no payload belongs to none. A flow that was seen at several points, and whose packets have no
-    numbers, is what was seen of it at the point with most of its bytes, the first one of equals. `seen` is in
-    order of time for each five-tuple, if not as a whole.
+    What belongs to one five-tuple is one flow as long as it rests for at most `idle_ns`, whatever the order
+    in which it comes. What has no payload belongs to none. A flow that was seen at several points, and whose
+    packets have no numbers, is what was seen of it at the point with most of its bytes, the first one of
+    equals. Where all points sampled, it is the mean of those with the smallest sampling factor.
     """
-    open_flows: dict[tuple[Any, ...], _Open] = {}
-    flows: list[_Open] = []
+    by_key: dict[tuple[Any, ...], list[_Open]] = {}
     for each in seen:
         key = (each.src, each.dst, each.protocol, each.ports)
-        known = open_flows.get(key)
-        goes_on = known is not None and each.start_ns - known.flow.end_ns <= idle_ns
+        of_key = by_key.get(key)
+        known: _Open | None
+        if of_key is None:
+            known, place = None, 0
+        elif each.start_ns >= of_key[-1].whole.start_ns:
+            known, place = of_key[-1], len(of_key)
+            if each.start_ns - known.whole.end_ns > idle_ns:
+                known = None
+        else:
+            known, place = _near(of_key, each, idle_ns)
+        if known is not None:
+            known.seen_at |= 1 << each.point
         if each.payload <= 0:
-            if goes_on and known is not None:
-                known.seen_at |= 1 << each.point
             continue
-        point = ANY_POINT if each.is_numbered else each.point
-        if not goes_on or known is None:
-            flow = Flow(*key, each.start_ns, each.end_ns, each.payload, is_numbered=each.is_numbered)
-            open_flows[key] = known = _Open(flow, 1 << each.point, None, point)
-            flows.append(known)
+        if known is not None:
+            known.add(each)
             continue
-        known.seen_at |= 1 << each.point
-        flow = known.flow
-        if known.shares is None and point != known.point:
-            known.shares = {known.point: _Share(flow.start_ns, flow.end_ns, flow.size_bytes)}
-        flow.start_ns = min(flow.start_ns, each.start_ns)
-        flow.end_ns = max(flow.end_ns, each.end_ns)
-        if known.shares is None:
-            flow.size_bytes += each.payload
-            continue
-        share = known.shares.setdefault(point, _Share(each.start_ns, each.end_ns, 0))
-        share.start_ns = min(share.start_ns, each.start_ns)
-        share.end_ns = max(share.end_ns, each.end_ns)
-        share.size_bytes += each.payload
-    found = [_closed(each) for each in flows]
+        share = _Share(each.start_ns, each.end_ns, each.payload, each.factor)
+        by_key.setdefault(key, []).insert(
+            place, _Open(share, 1 << each.point, each.is_numbered, _point(each))
+        )
+    found = [_closed(key, each) for key, of_key in by_key.items() for each in of_key]
     found.sort(key=lambda flow: (flow.start_ns, flow.src, flow.dst, flow.ports))
     return found
 
 
-def _closed(known: _Open) -> Flow:
-    flow = known.flow
-    flow.points = known.seen_at.bit_count()
+def _near(of_key: list[_Open], each: Seen, idle_ns: int) -> tuple[_Open | None, int]:
+    """Return the flow to which something belongs that begins before a later flow of its five-tuple.
+
+    Flows between which it leaves no rest become one. The number is where a new flow has its place.
+    """
+    end = bisect_right(of_key, each.end_ns + idle_ns, key=lambda one: one.whole.start_ns)
+    first = end
+    while first > 0 and each.start_ns - of_key[first - 1].whole.end_ns <= idle_ns:
+        first -= 1
+    if first == end:
+        return None, end
+    known = of_key[first]
+    if each.payload > 0:
+        for other in of_key[first + 1 : end]:
+            known.join(other)
+        del of_key[first + 1 : end]
+    return known, first
+
+
+def _closed(key: tuple[Any, ...], known: _Open) -> Flow:
+    src, dst, protocol, ports = key
+    share, averaged = known.whole, 0
     if known.shares is not None:
-        largest = max(known.shares.values(), key=lambda share: (share.size_bytes, -share.start_ns))
-        flow.start_ns, flow.end_ns, flow.size_bytes = largest.start_ns, largest.end_ns, largest.size_bytes
-    return flow
+        factor = min(one.factor for one in known.shares.values())
+        shares = [one for one in known.shares.values() if one.factor == factor]
+        share = max(shares, key=lambda one: (one.size_bytes, -one.start_ns))
+        if factor != 1:
+            averaged = len(known.shares)
+            size = round(Fraction(sum(one.size_bytes for one in shares), len(shares)))
+            begin, end = min(one.start_ns for one in shares), max(one.end_ns for one in shares)
+            share = _Share(begin, end, size, factor)
+    return Flow(
+        src,
+        dst,
+        protocol,
+        ports,
+        share.start_ns,
+        share.end_ns,
+        share.size_bytes,
+        points=known.seen_at.bit_count(),
+        is_numbered=known.is_numbered,
+        is_mean=averaged > 1,
+    )
 
 
 def of_captures(

@@ -28,12 +28,12 @@ _S, _MS, _US = 10**9, 10**6, 10**3
 _COLUMNS: dict[str, dict[str, int]] = {
     "src": {"src": 1, "sa": 1, "srcAddr": 1, "sourceIPv4Address": 1, "sourceIPv6Address": 1},
     "dst": {"dst": 1, "da": 1, "dstAddr": 1, "destinationIPv4Address": 1, "destinationIPv6Address": 1},
-    "start": {"start_ns": 1, "start_s": _S, "ts": _S, "firstSeen": _S, "flowStartSeconds": _S}
-    | {"flowStartMilliseconds": _MS, "flowStartMicroseconds": _US, "flowStartNanoseconds": 1},
-    "end": {"end_ns": 1, "end_s": _S, "te": _S, "lastSeen": _S, "flowEndSeconds": _S}
-    | {"flowEndMilliseconds": _MS, "flowEndMicroseconds": _US, "flowEndNanoseconds": 1},
-    "duration": {"duration_ns": 1, "duration_s": _S, "td": _S, "duration": _S}
-    | {"flowDurationMilliseconds": _MS, "flowDurationMicroseconds": _US},
+    "start": {"start_ns": 1, "flowStartNanoseconds": 1, "flowStartMicroseconds": _US}
+    | {"flowStartMilliseconds": _MS, "start_s": _S, "ts": _S, "firstSeen": _S, "flowStartSeconds": _S},
+    "end": {"end_ns": 1, "flowEndNanoseconds": 1, "flowEndMicroseconds": _US}
+    | {"flowEndMilliseconds": _MS, "end_s": _S, "te": _S, "lastSeen": _S, "flowEndSeconds": _S},
+    "duration": {"duration_ns": 1, "flowDurationMicroseconds": _US, "flowDurationMilliseconds": _MS}
+    | {"duration_s": _S, "td": _S, "duration": _S},
     "src_port": {"src_port": 1, "sp": 1, "srcPort": 1, "sourceTransportPort": 1},
     "dst_port": {"dst_port": 1, "dp": 1, "dstPort": 1, "destinationTransportPort": 1},
     "protocol": {"protocol": 1, "pr": 1, "proto": 1, "protocolIdentifier": 1},
@@ -51,7 +51,10 @@ _COLUMNS: dict[str, dict[str, int]] = {
     "point": {"observationPointId": 1},
     "direction": {"direction": 1, "dir": 1, "flowDirection": 1},
 }
-"""What a record may say: names of the column, and nanoseconds of its unit where it is a time."""
+"""What a record may say: names of the column, and nanoseconds of its unit where it is a time.
+
+Of times, those of the finest unit come first.
+"""
 _COUNTS = ("bytes", "packets", "bytes_back", "packets_back")
 _OBSERVER = ("exporter", "domain", "point", "direction")
 """The columns that tell where a flow was observed."""
@@ -153,7 +156,7 @@ def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[s
                 factor = layout.sampling.factor(where, row, counts)
                 if factor != 1:
                     table.factors[factor] += 1
-                    seen = [one._replace(payload=int(one.payload * factor)) for one in seen]
+                    seen = [one._replace(payload=int(one.payload * factor), factor=factor) for one in seen]
                 table.by_observer.setdefault(_observer(row, layout), []).extend(seen)
             return table
     except csv.Error as error:
@@ -239,10 +242,14 @@ def _address(text: str, _unit: int) -> str:
 
 def _time(text: str, unit: int) -> int:
     if re.match(r"\d{4}-\d\d-\d\d", text):
-        at = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+        # `datetime` would drop what is finer than a microsecond.
+        fraction = re.search(r"[.,](\d+)", text)
+        whole = text if fraction is None else text[: fraction.start()] + text[fraction.end() :]
+        at = datetime.datetime.fromisoformat(whole.replace("Z", "+00:00"))
         at = at if at.tzinfo else at.replace(tzinfo=datetime.UTC)
         since = at - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-        return (since.days * 86_400 + since.seconds) * _S + since.microseconds * _US
+        nanoseconds = 0 if fraction is None else int(fraction[1][:9].ljust(9, "0"))
+        return (since.days * 86_400 + since.seconds) * _S + nanoseconds
     return _number(text, unit)
 
 

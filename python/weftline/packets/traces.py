@@ -39,6 +39,8 @@ class Imported:
     """Flows, among all that were found, that were seen at several points of observation."""
     unnumbered: int = 0
     """Those of them whose packets have no numbers: each is counted where most of its bytes were seen."""
+    averaged: int = 0
+    """Flows whose size is the mean of the estimates of several points that sampled."""
     overlapping: int = 0
     """Five-tuples with records that overlap in time and are added up; no column names their exporters."""
     cut_off: int = 0
@@ -126,7 +128,8 @@ def read(
     imported.sampling_not_stated = counts[sampling.NOT_STATED]
     several = [flow for flow in found if flow.points > 1]
     imported.at_several = len(several)
-    imported.unnumbered = sum(not flow.is_numbered for flow in several)
+    imported.averaged = sum(flow.is_mean for flow in several)
+    imported.unnumbered = sum(not flow.is_numbered and not flow.is_mean for flow in several)
     of = hosts.Table(table) if table is not None else hosts.InOrder(host_count)
     kept = [row for flow in found if (row := _row(flow, of, min_size, imported))]
     if not kept:
