@@ -7,6 +7,7 @@ import io
 import json
 import random
 import re
+from types import SimpleNamespace
 
 import pytest
 import texts
@@ -15,7 +16,7 @@ import weftline
 from weftline import _native
 from weftline.cli import sweep as cli_sweep
 from weftline.cli.main import main
-from weftline.measures import comparison, evidence, ideals, judgements, separations, stats, steady
+from weftline.measures import comparison, evidence, failing, ideals, judgements, separations, stats, steady
 from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.judgements import KINDS, Reason, Verdict, judged, leader, reasons_text, separated
 from weftline.measures.lines import Line, Mean
@@ -517,6 +518,39 @@ def test_a_failure_in_what_warmup_leaves_out_is_a_reason_and_no_beginning_to_lea
     line = Line("A", runs, chosen=choice)
     assert Reason("failed", text) in separations.of_metric("slowdown_p99").reasons(line)
     (arrived,) = steady.arrivals(runs[0])
-    assert steady.fails_at_first(runs[0], arrived, "")
-    assert steady.fails_at_first(runs[0], arrived, "300us")
-    assert not steady.fails_at_first(runs[0], arrived, "25%")
+    times = steady.times_of(runs[0], arrived)
+    assert failing.concerned(failing.failures(runs[0]), times) == {0, 1}
+    assert failing.concerned(failing.failures(runs[0]), steady.times_of(runs[0], arrived, "25%")) == {0}
+
+
+def test_failures_last_as_long_as_what_changed_in_the_run_says():
+    def found(*changes):
+        at = [{"at_ns": 1e3 * at, "change": change} for at, change in changes]
+        run = SimpleNamespace(scenario={"failures": {"detection": "1us"}}, summary={"failures": at})
+        return [(one.begin / 1e3, one.end / 1e3, one.is_lasting) for one in failing.failures(run)]
+
+    assert found((4, "a - b down"), (5, "spine0 down"), (9, "a - b up")) == [(4, 10, False), (5, 6, True)]
+    assert found((4, "a - b at 1Gbps"), (6, "a - b at 2Gbps"), (9, "a - b at 10Gbps")) == [(4, 10, False)]
+    assert found((0, "a - b down"), (7, "a - c at 1Gbps")) == [(7, 8, True)]
+    assert found((0, "a - b down"), (2, "a - b up")) == [(0, 3, False)]
+
+
+def test_a_failure_in_the_second_half_is_not_taken_for_a_beginning_or_an_overload(monkeypatch):
+    scenario = {"workload": [{"kind": "poisson", "group": "web", "duration": "10ms"}]}
+    changes = [{"at_ns": 6e6, "change": "a - b down"}, {"at_ns": 6.9e6, "change": "a - b up"}]
+    runs = [SimpleNamespace(scenario=scenario, summary={"seed": n, "failures": changes}) for n in (1, 2, 3)]
+    monkeypatch.setattr(steady, "late_requests", lambda run: (0, 0))
+    monkeypatch.setattr(steady, "long_bytes", lambda run, of: (0.0, 1.0))
+    monkeypatch.setattr(steady, "times_of", lambda run, of, warmup="": (0.0, 10e6))
+    means = [5.0, 5.0, 9.0, 8.0]
+    monkeypatch.setattr(steady, "under_way", lambda run, of, warmup="": means)
+    assert steady.remark(runs, warmup="") == ""
+    means[:] = [5.0, 5.0, 9.0, 30.0]
+    assert steady.remark(runs, warmup="") == steady.GROWING_BY_FAILURE
+    for change in changes:
+        change["at_ns"] /= 3
+    assert steady.remark(runs, warmup="") == steady.GROWING
+    means[:] = [5.0, 9.0, 9.0, 9.0]
+    assert steady.remark(runs, warmup="") == ""
+    changes.clear()
+    assert steady.remark(runs, warmup="") == steady.BEGINNING

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from weftline import _native, columns, quantities
-from weftline.measures import early_ends, evidence, flow_rows, steady
+from weftline.measures import early_ends, evidence, failing, flow_rows, steady
 from weftline.measures.flow_rows import Flows
 from weftline.measures.metrics import metric, split
 from weftline.measures.pooling import seed_of, shortened
@@ -115,7 +115,7 @@ class FlowChoice:
             return ""
         found: dict[tuple[float, float], None] = {}
         for run in runs:
-            spans = steady.failures(run)
+            spans = [(one.begin, one.end) for one in failing.failures(run)]
             parts = self._parts_left_out(run, name) if spans else []
             found |= {
                 span: None for span in spans if any(span[0] < end and span[1] > begin for begin, end in parts)

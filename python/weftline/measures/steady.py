@@ -15,7 +15,7 @@ their connection are not under way, however many they are: of these, those count
 last one was drawn.
 
 Rounds of incasts and permutations that follow each other at equal times are looked at for growth alone, over
-quarters of whole rounds.
+quarters of whole rounds. Quarters that a failure concerns say nothing of the beginning.
 
 Source: averages over disjoint parts of a run compared, as in Law, Simulation Modeling and Analysis, 5th ed.,
 §9.5.1; the number under way and the time spent are tied by Little's law.
@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline import columns, quantities
-from weftline.measures import flow_rows, stats
+from weftline.measures import failing, flow_rows, stats
 from weftline.measures.flow_rows import Flows
 from weftline.runs import Run
 from weftline.sweeps.sweepfile import share, time_ns
@@ -42,6 +42,10 @@ MAX_LOOKED_AT = 20
 GROWING = (
     "flows under way were still growing at the end of the arrivals: not a steady state; run it longer, "
     "unless more is offered than a link carries (weftline check)"
+)
+GROWING_BY_FAILURE = (
+    "flows under way grew at the end of the arrivals, and a failure begins or ends in their second half: "
+    "whether the run was steady cannot be told; let arrivals last longer after it"
 )
 LATE = 0.05
 """Share of the requests that may still wait for their connections when the last one has been drawn."""
@@ -252,20 +256,6 @@ def _under_way_in_rounds(run: Run, of: Arrivals, apart: float) -> list[float] | 
     return [total / quarter for total in found]
 
 
-def failures(run: Run) -> list[tuple[float, float]]:
-    """Return the first and the last time of each failure, its detection included, in nanoseconds.
-
-    A permanent failure ends when routes avoid it. One that begins at 0 is part of the network and no event.
-    """
-    asked = run.scenario.get("failures") or {}
-    detection = time_ns(str(asked.get("detection", "100us")))
-    spans = []
-    for event in asked.get("event") or []:
-        begin, lasts = time_ns(str(event["at"])), time_ns(str(event.get("lasts", "0s")))
-        spans += [(begin, begin + lasts + detection)] if begin > 0 or lasts > 0 else []
-    return spans
-
-
 def under_way(run: Run, of: Arrivals, warmup: str = "") -> list[float] | None:
     """Return the mean number of flows under way in each quarter of the time in which they start.
 
@@ -310,18 +300,28 @@ def _counted_times(starts: Sequence[float], begin: float, warmup: str) -> tuple[
     return (first, last) if first < last else None
 
 
-def fails_at_first(run: Run, of: Arrivals, warmup: str) -> bool:
-    """Return whether a failure lies in the first quarter of the time in which flows start that count."""
-    spans = failures(run)
-    if not spans:
-        return False
+def times_of(run: Run, of: Arrivals, warmup: str = "") -> tuple[float, float] | None:
+    """Return the first and the last start of flows after a warm-up; None if all start at one moment."""
     rows = flow_rows.read(run)
     starts = [rows["start_ns"][n] for n in of.rows(rows["group"], rows["start_ns"])]
-    times = _counted_times(starts, min(rows["start_ns"], default=0.0), warmup)
-    if times is None:
-        return False
-    quarter = (times[1] - times[0]) / 4
-    return any(begin < times[0] + quarter and end > times[0] for begin, end in spans)
+    return _counted_times(starts, min(rows["start_ns"], default=0.0), warmup)
+
+
+def _growing_text(runs: Sequence[Run], of: Arrivals) -> str:
+    """Return the remark on flows under way that grow, which a failure may have caused."""
+    for run in runs:
+        if found := failing.failures(run):
+            times = times_of(run, of)
+            if times and failing.begins_or_ends(found, sum(times) / 2, times[1]):
+                return GROWING_BY_FAILURE
+    return GROWING
+
+
+def _without_failures(run: Run, of: Arrivals, warmup: str) -> set[int]:
+    """Return the quarters of the arrivals that count which no failure concerns."""
+    found = failing.failures(run)
+    times = times_of(run, of, warmup) if found else None
+    return set(range(4)) - (failing.concerned(found, times) if times else set())
 
 
 def late_requests(run: Run) -> tuple[int, int]:
@@ -387,7 +387,7 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
     for repeated, apart in rounds(runs[0], group) if runs else []:
         quarters = [q for run in runs if (q := _under_way_in_rounds(run, repeated, apart)) is not None]
         if quarters and _grows([(q[2], q[3]) for q in quarters]):
-            return GROWING
+            return _growing_text(runs, repeated)
     if not found:
         return ""
     if text := waited_text(runs):
@@ -396,8 +396,9 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
     for one in found:
         quarters = [q for run in runs if (q := under_way(run, one)) is not None]
         looked_at += [(one, quarters)] if quarters else []
-    if any(_grows([(q[2], q[3]) for q in quarters]) for _, quarters in looked_at):
-        return GROWING
+    for one, quarters in looked_at:
+        if _grows([(q[2], q[3]) for q in quarters]):
+            return _growing_text(runs, one)
     for one, _ in looked_at:
         counts = [long_bytes(run, one) for run in runs]
         if sum(count for count, _ in counts) > LONG * sum(count for _, count in counts):
@@ -405,9 +406,13 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
     if warmup is None:
         return ""
     for one, _ in looked_at:
-        counted = [q for run in runs if (q := under_way(run, one, warmup)) is not None]
-        fewer = counted and _grows([(q[0], (q[2] + q[3]) / 2) for q in counted])
-        if fewer and not any(fails_at_first(run, one, warmup) for run in runs):
+        pairs = []
+        for run in runs:
+            means, usable = under_way(run, one, warmup), _without_failures(run, one, warmup)
+            later = usable & {2, 3}
+            if means is not None and 0 in usable and later:
+                pairs.append((means[0], sum(means[n] for n in later) / len(later)))
+        if pairs and _grows(pairs):
             return STILL_BEGINNING if warmup else BEGINNING
     return ""
 
