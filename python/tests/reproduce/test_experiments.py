@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import weftline
 from weftline import runs
 from weftline.cli.main import main
 from weftline.errors import InputError
@@ -221,6 +222,28 @@ def test_a_claim_on_runs_without_a_steady_state_is_open_unless_the_experiment_sa
         asked = claims.check(claim, found, [], seeded=False, steady=False)
         assert (asked.word, claims.UNSTEADY in claims.table([asked]).text()) == ("PASS", True)
         assert claims.as_json(asked)["unsteady"] and "unsteady" not in claims.as_json(growing)
+
+
+def test_seeds_that_change_nothing_are_one_observation_and_ratios_need_equal_measures(tmp_path):
+    def of(label, ports="*"):
+        scenario = {
+            "topology": {"kind": "star", "hosts": 4},
+            "workload": {"kind": "incast", "senders": 3, "receiver": 0, "size": "100KB"},
+            "measure": {"queue_histogram": {"ports": ports}},
+        }
+        seeds = (1, 2, 3)
+        found = [weftline.run({**scenario, "seed": n}, out=tmp_path / f"{label}{n}") for n in seeds]
+        return lines.Line(label, found, asked=seeds)
+
+    claim = {"text": "t", "figure": "f", "line": "a", "metric": "queue_max", "above": 0}
+    found = [of("a"), of("b", "s0.*")]
+    same = claims.check(claim, found, [])
+    assert (same.word, [reason.kind for reason in same.reasons]) == ("OPEN", ["same"])
+    alone = claims.check(claim, found, [], seeded=False)
+    assert (alone.word, alone.interval) == ("PASS", None)
+    ratio = claims.check(claim | {"against": "b"}, found, [], seeded=False)
+    kinds = {reason.kind for reason in ratio.reasons}
+    assert (ratio.word, kinds) == ("OPEN", {"same runs", "measures differ"})
 
 
 def test_runs_that_are_the_same_decide_no_bound_on_their_ratio(engine, scenario):

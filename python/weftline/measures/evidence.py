@@ -101,7 +101,7 @@ def against(
         text = f"{len(runs)} runs; below {stats.FEW_OF_BOOTSTRAP} its intervals are too narrow"
         found.append(Reason("bootstrap", text))
     if values is not None:
-        found += _same_runs(runs, values) + _not_pooled(name, runs, values, pooled)
+        found += same_runs(runs, values) + _not_pooled(name, runs, values, pooled)
     if known is not None and known < len(runs):
         found.append(Reason("measured", f"{known} of {len(runs)} runs have it"))
     if of_finished_flows(name):
@@ -194,7 +194,8 @@ def short_runs(name: str, counted: int) -> list[Reason]:
     return [Reason("short", text)]
 
 
-def _same_runs(runs: Sequence[Run], values: Sequence[float | None]) -> list[Reason]:
+def same_runs(runs: Sequence[Run], values: Sequence[float | None]) -> list[Reason]:
+    """Return the reason that runs give which are the same bits and have the same value."""
     known = [(key_of(run), value) for run, value in zip(runs, values, strict=True) if value is not None]
     if len(known) < 2 or len(set(known)) > 1:
         return []

@@ -65,7 +65,7 @@ CLAIMS: dict[str, tuple[str, str, str, str]] = {
 }
 """Kinds of claims: of which kinds of figures they are, the keys that they need, those that they may have, and
 those that `than` may have."""
-_OF_ALL_CLAIMS = "text figure kind panel"
+_OF_ALL_CLAIMS = "text figure kind panel seeded"
 _KEYS: dict[str, dict[str, str]] = {
     "experiment": {
         "text": "title source text scenario folder",
@@ -114,6 +114,7 @@ _KEYS: dict[str, dict[str, str]] = {
         "number": "below above at_most published outside apart seconds",
         "table": "sizes tolerance than",
         "table of texts": "panel",
+        "true or false": "seeded",
     },
     "than": {
         "text": "figure line against at against_at percentile metric",

@@ -21,15 +21,18 @@ without the number, fewer than three seeds that have it, flows under way that we
 (`weftline.measures.steady`): each makes a claim OPEN, with the reason below the table
 (`weftline.measures.evidence`). An experiment with `steady = false`, whose paper measured so, needs no steady
 state, and the table states it. Two lines that are the same run make a bound on their ratio OPEN, unless
-two bounds say that they are alike. Too few are those of which fewer than two lie beyond the percentile in a
-run, or with several seeds fewer than twenty; a claim on curves averages over bins, so the flows of all bins
-within its sizes count together. A bound that lies within the bins of a percentile of queues is OPEN too.
+two bounds say that they are alike. So do seeds that change nothing, which are one observation, and lines of a
+ratio that did not measure alike what it is computed from. Too few are those of which fewer than two lie
+beyond the percentile in a run, or with several seeds fewer than twenty; a claim on curves averages over bins,
+so the flows of all bins within its sizes count together. A bound that lies within the bins of a percentile of
+queues is OPEN too.
 
 Over several seeds a number is the mean of the seeds' own numbers, with Student's 95 % interval; of a ratio
 both are those of the ratios seed by seed. A claim is decided where the whole interval keeps its bounds, or
 none of it; else OPEN. One of "none" (at most 0, of a number that is never negative) does not hold where one
-seed has some. An experiment with `seeded = false`, whose results no seed changes, needs one seed alone. The
-ledger's verdicts on direction and size are made of the same numbers, in `weftline.reproduce.verdicts`.
+seed has some. An experiment, or a claim, with `seeded = false`, whose results no seed changes, needs one seed
+alone. The ledger's verdicts on direction and size are made of the same numbers, in
+`weftline.reproduce.verdicts`.
 
 A seed is without the number where its run failed, where the run does not have it (its flows did not converge
 before its end), or where a ratio would divide by 0. That alone decides nothing: a longer run might have the
@@ -159,12 +162,15 @@ def check(
     if mean:
         against |= dict.fromkeys(_within_bin(claim, _by_edge(sides)))
     against |= dict.fromkeys(_same_runs(sides, found))
+    same = _one_observation(used)
+    against |= dict.fromkeys(same if seeded else [])
+    against |= dict.fromkeys(_measures_differ(sides))
     return verdict(
         claim,
         mean.value if mean else None,
         write,
         published=text,
-        interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
+        interval=(mean.low, mean.high) if mean and mean.interval is not None and not same else None,
         reasons=[*numbers.reasons(found, seeded=seeded), *against],
         seeds=numbers.known(found),
         asked=len(found),
@@ -323,6 +329,24 @@ def _same_runs(sides: Sequence[_Side], ratios: numbers.BySeed) -> list[judgement
     names = dict.fromkeys(" at ".join(filter(None, (line.label, line.place))) for line in alike)
     text = f"{' and '.join(names)} gave the same results under every seed: what differs has no effect"
     return [judgements.Reason("same runs", text)]
+
+
+def _one_observation(used: Sequence[tuple[dict[str, Any], Sequence[Line]]]) -> list[judgements.Reason]:
+    """Return the reason that seeds give which changed nothing in any line that a number is of."""
+    lines = {(line.label, line.place): line for _, of in used for line in of if line.runs}.values()
+    found = [reason for line in lines for reason in evidence.same_runs(line.runs, [1.0] * len(line.runs))]
+    return found[:1] if found and len(found) == len(lines) else []
+
+
+def _measures_differ(sides: Sequence[_Side]) -> list[judgements.Reason]:
+    """Return the reason that lines give which did not measure alike what a ratio of them is computed from."""
+    found = []
+    for side in sides:
+        used = [line for one in side.needed if (line := side.line(*one)) and line.runs]
+        name = side.claim.get("metric", "")
+        for other in used[1:] if name and side.claim.get("kind") != "curve" else []:
+            found += evidence.measures_differ(name, used[0].runs, other.runs)
+    return found
 
 
 def _folders(line: Line) -> set[str]:

@@ -9,7 +9,8 @@
                             whose panels are run in this order of variants;
                             seeds, the first of which is run before the others of any experiment; says; and
                             set = { settings on top of those of [full] }
-    seeded                  false: no seed changes a result (default true), so one seed decides its claims
+    seeded                  false: no seed changes a result (default true), so one seed decides its claims; a
+                            claim may have its own
     steady                  false: the source measured without a steady state, as under an overload or in
                             short runs (default true), so claims do not ask for one
     duration_keys           the keys that --duration sets

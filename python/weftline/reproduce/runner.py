@@ -418,8 +418,8 @@ def collect(experiment: Experiment, plan: Plan, *, lost: set[Path]) -> list[list
 def check_claims(experiment: Experiment, panels: Sequence[Sequence[Panel]]) -> list[claims.Verdict]:
     """Check every claim whose panel was run."""
     verdicts = []
-    asked = {"seeded": experiment.seeded, "steady": experiment.steady}
     for claim in experiment.claims:
+        asked = {"seeded": claim.get("seeded", experiment.seeded), "steady": experiment.steady}
         wanted = claim.get("panel", {})
         fitting = [p for found in panels for p in found if is_of(wanted, p.choice)]
         if claim.get("kind") in ("agreement", "order"):

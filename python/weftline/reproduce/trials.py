@@ -366,7 +366,11 @@ def carry_out(
         return None
     for panel in panels:
         panel.found = {p: found for p in panel.points if (found := kept(p)) is not None}
-    verdicts = [v for claim in experiment.claims if (v := check(claim, panels, seeded=experiment.seeded))]
+    verdicts = [
+        v
+        for claim in experiment.claims
+        if (v := check(claim, panels, seeded=claim.get("seeded", experiment.seeded)))
+    ]
     return findings.findings_of_trials(experiment, size, panels, verdicts, failed)
 
 
