@@ -342,7 +342,7 @@ def engine(monkeypatch, tmp_path):
         monkeypatch.setattr(_native, name, getattr(found, name), raising=False)
     from weftline import provenance
     from weftline.cli import bench
-    from weftline.measures import flow_choice, flow_rows, queue_ports, sharing, steady
+    from weftline.measures import flow_choice, flow_rows, ideals, queue_ports, sharing, steady
 
     monkeypatch.setattr(provenance, "build", lambda: "0123456789ab")
     # The stand-in has no tables of flows and queues, so it has no series over time, and no ends of flows.
@@ -352,6 +352,7 @@ def engine(monkeypatch, tmp_path):
     monkeypatch.setattr(flow_choice.FlowChoice, "sized_slowdowns", lambda choice, run: sized_slowdowns(run))
     monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
     monkeypatch.setattr(queue_ports, "of_run", lambda run: None)
+    monkeypatch.setattr(ideals, "_has_unfinished", lambda run: False)
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))
     monkeypatch.chdir(tmp_path)
     return found

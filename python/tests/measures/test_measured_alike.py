@@ -6,9 +6,9 @@ import pytest
 
 import weftline
 from weftline import _native
-from weftline.measures import comparison, evidence, measured_alike, over_time, run_facts
+from weftline.measures import comparison, evidence, ideals, measured_alike, over_time, run_facts
 from weftline.measures.judgements import Reason, reasons_text
-from weftline.measures.metrics import METRICS
+from weftline.measures.metrics import METRICS, Flows
 from weftline.runs import Run
 
 real = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
@@ -252,3 +252,22 @@ def test_the_terminal_says_which_ports_metrics_of_queues_are_of(tmp_path):
         note = "Metrics of queues are of 4 switch ports and 4 host ports."
         assert (note in weftline.compare(run).table().note) == (ports == "*")
     assert texts["*"].endswith(", of all ports, those of hosts too") and "hosts" not in texts["s0.*"]
+
+
+@real
+def test_ideal_times_are_compared_of_the_flows_that_finished_in_both_runs(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": {
+            "kind": "flows",
+            "flows": [{"src": 0, "dst": 3, "size": size} for size in ("1KB", "9MB")],
+        },
+    }
+    whole = weftline.run(scenario, out=tmp_path / "whole")
+    cut = weftline.run({**scenario, "run": {"until": "100us"}}, out=tmp_path / "cut")
+    assert (whole.summary["flows_done"], cut.summary["flows_done"]) == (2, 1)
+    ours, theirs = ideals.pair_of("slowdown_mean", whole, cut, Flows())
+    assert ours == theirs == ideals.of_flows(cut, Flows()) < ideals.of_flows(whole, Flows())
+    assert evidence.ideals_differ("slowdown_mean", [whole], [cut]) == []
+    note = weftline.compare(whole, cut).differences().note
+    assert "Means are over the flows that finished: other ones in each line where some did not." in note

@@ -231,6 +231,10 @@ def _import(options: argparse.Namespace) -> int:
             "of each (measure.pcap_snaplen, or -s of tcpdump)",
         ),
         (
+            found.unread.total(),
+            f"packets left out: they have no IP that can be read ({traces.kinds(found.unread)})",
+        ),
+        (
             found.fragments,
             "fragments left out: the first one of their packet, which has the ports, was not seen",
         ),

@@ -183,8 +183,14 @@ class Comparison:
                 for line, base in compared
             )
         ]
+        left = any(line.left_text(name) for line in self.lines for name in names if metric(name).completion)
         note = differences_note(
-            stats.how_taken(shown), notes, intervals=intervals, same=same, recorded=recorded
+            stats.how_taken(shown),
+            notes,
+            intervals=intervals,
+            unfinished=left,
+            same=same,
+            recorded=recorded,
         )
         result = Table([head, *(metric(n).title for n in names)], rows, note=note)
         for row, (line, _) in enumerate(compared):

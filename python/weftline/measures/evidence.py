@@ -383,7 +383,8 @@ def ideals_differ(
     """Return the reason that two schemes give where the same flows, or steps, have other ideal times.
 
     Such are hosts that send a flow by one of their links and by all of them, and networks of other rates: the
-    lower slowdown may be that of the slower flow. Looked at is the first seed that both have.
+    lower slowdown may be that of the slower flow. Looked at is the first seed that both have, and of it the
+    flows that finished in both.
     """
     if not split(name)[0].startswith(ideals.RELATIVE):
         return []
@@ -393,8 +394,7 @@ def ideals_differ(
         other = by_seed.get(seed_of(run))
         if other is None:
             continue
-        ideal = ideals.of_steps if is_of_steps(name) else ideals.of_flows
-        ours, theirs = ideal(run, flows), ideal(other, flows)
+        ours, theirs = ideals.pair_of(split(name)[0], run, other, flows)
         if ours and theirs and max(ours, theirs) > MOST_APART * min(ours, theirs):
             times = f"{quantities.time_text(ours)} and {quantities.time_text(theirs)} in the mean"
             return [Reason("ideals differ", f"{times}; compare {_time_of(name)}")]

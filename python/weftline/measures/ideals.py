@@ -33,6 +33,31 @@ def of_steps(run: Run, flows: Flows) -> float | None:
     return math.fsum(found) / len(found) if found else None
 
 
+def pair_of(name: str, run: Run, other: Run, flows: Flows) -> tuple[float | None, float | None]:
+    """Return the mean ideal times of what a metric is of in two runs under one seed.
+
+    Of flows, those count that finished in both: what one run alone finished may be larger ones.
+    """
+    if name.startswith("step_"):
+        return of_steps(run, flows), of_steps(other, flows)
+    if not any(_has_unfinished(one) for one in (run, other)):
+        return of_flows(run, flows), of_flows(other, flows)
+    ours, theirs = (_by_id(one, flows) for one in (run, other))
+    both = [(ours[flow], theirs[flow]) for flow in ours.keys() & theirs.keys()]
+    if not both:
+        return None, None
+    return math.fsum(a for a, _ in both) / len(both), math.fsum(b for _, b in both) / len(both)
+
+
+def _has_unfinished(run: Run) -> bool:
+    return run.summary.get("flows") != run.summary.get("flows_done")
+
+
+def _by_id(run: Run, flows: Flows) -> dict[int, float]:
+    of, ids = flow_rows.read(run), _ids(run)
+    return {ids[n]: ideal for n in flow_rows.chosen(run, flows) if (ideal := of["ideal_fct_ns"][n])}
+
+
 def of_flows(run: Run, flows: Flows) -> float | None:
     """Return the mean ideal time of the flows that finished; None without flows."""
     of = run.completion_of(flows)
@@ -68,11 +93,14 @@ def sign_text(
         return ""
     by_seed = {seed_of(run): run for run in others}
     pairs = [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
-    ideal = of_steps if name.startswith("step_") else of_flows
     first, second = pairs[0] if pairs else (runs[0], others[0])
     # Those of flows are looked up by size and group: times of start change their mean by little.
-    means = [ideal(one, _without_window(chosen(one))) for one in (first, second)]
-    ours, theirs = means
+    flows = _without_window(chosen(first))
+    if pairs and paired:
+        ours, theirs = pair_of(name, first, second, flows)
+    else:
+        ideal = of_steps if name.startswith("step_") else of_flows
+        ours, theirs = ideal(first, flows), ideal(second, _without_window(chosen(second)))
     if not ours or not theirs:
         return ""
     apart = abs(ours / theirs - 1)

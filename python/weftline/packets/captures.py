@@ -1,8 +1,8 @@
 """Packet captures, record by record: pcap and pcapng, of either byte order, plain or gzipped.
 
 Source: draft-ietf-opsawg-pcap (classic files: microseconds or nanoseconds), draft-ietf-opsawg-pcapng
-(sections, interfaces, enhanced and simple packet blocks, if_tsresol and if_tsoffset). Blocks of other kinds
-are passed over.
+(sections, interfaces, enhanced packet blocks and the packet blocks before them, if_tsresol and if_tsoffset).
+Blocks of other kinds are passed over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CLASSIC = {
 """Byte order and nanoseconds of a tick by the first four bytes of a classic file."""
 _SECTION = b"\x0a\x0d\x0d\x0a"
 _BYTE_ORDERS = (b"\x1a\x2b\x3c\x4d", b"\x4d\x3c\x2b\x1a")
-_INTERFACE, _SIMPLE, _ENHANCED = 1, 3, 6
+_INTERFACE, _OLD, _SIMPLE, _ENHANCED = 1, 2, 3, 6
 _OPTION_NAME, _OPTION_RESOLUTION, _OPTION_OFFSET = 2, 9, 14
 _LONGEST = 1 << 24
 """Bytes of the longest record that is believed."""
@@ -334,7 +334,7 @@ def _next_generation(source: _Source, end: int | None) -> Iterator[Captured]:
             body = _block(source, order, length, 8, 12)
             if kind == _INTERFACE:
                 interfaces.append(_interface(source, order, body))
-            elif kind in (_ENHANCED, _SIMPLE):
+            elif kind in (_ENHANCED, _OLD, _SIMPLE):
                 found = _packet(source, order, kind, body, section)
                 source.number += 1
                 yield found
@@ -389,6 +389,9 @@ def _packet(source: _Source, order: str, kind: int, body: bytes, section: int) -
     if len(body) < 20:
         raise source.wrong("is a packet block and is too short")
     number, high, low, kept, length = struct.unpack(order + "5I", body[:20])
+    if kind == _OLD:
+        # The other half is a number of dropped packets.
+        number = struct.unpack(order + "H", body[:2])[0]
     if section + number >= len(source.interfaces):
         raise source.wrong(f"is of interface {number}, of which there are {len(source.interfaces) - section}")
     if kept > len(body) - 20:

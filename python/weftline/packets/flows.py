@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from weftline.errors import InputError
-from weftline.packets import headers, points
+from weftline.packets import headers, links, points
 from weftline.packets.fragments import Fragments
 from weftline.packets.transports import CutOffError, Numbers
 
@@ -205,6 +205,7 @@ def of_captures(
     partial: bool = False,
     ended: Callable[[str], None] | None = None,
     counts: Counter[str] | None = None,
+    unread: Counter[str] | None = None,
 ) -> Iterator[Seen]:
     """Yield the packets of captures that are of flows, by time.
 
@@ -212,7 +213,8 @@ def of_captures(
     wherever and however often they were seen. Packets of which too little was kept to tell whether they have
     data are left out; ``counts["cut off"]`` is their number. ``counts["overlong"]`` is that of packets whose
     headers say that they were longer than they were on the wire, and ``counts["fragments"]`` that of
-    fragments left out because the first one of their packet was not seen (`fragments`).
+    fragments left out because the first one of their packet was not seen (`fragments`). `unread` gets how many
+    packets of each kind have no IP header that can be read.
 
     Raises
     ------
@@ -220,18 +222,20 @@ def of_captures(
         If a capture cannot be read, or is of a kind of link that is not known.
     """
     counts = Counter() if counts is None else counts
+    unread = Counter() if unread is None else unread
     streams = Streams()
     fragments = Fragments(counts)
     for point, packet in points.in_order(paths, partial=partial, ended=ended):
-        if not headers.known(packet.link_type):
-            where, expected = f"record {packet.number}", headers.link_types()
+        if not links.known(packet.link_type):
+            where, expected = f"record {packet.number}", links.link_types()
             raise InputError(f"{packet.file}: {where}: link type {packet.link_type}: expected {expected}")
         try:
             found = headers.segment(packet)
         except CutOffError:
             counts["cut off"] += 1
             continue
-        if found is None:
+        if isinstance(found, links.Unread):
+            unread[found.kind] += 1
             continue
         counts["overlong"] += found.is_overlong
         parts: Sequence[tuple[headers.Segment, int]]

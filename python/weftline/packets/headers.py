@@ -1,11 +1,11 @@
 """The flow of a packet by its headers: addresses, protocol, ports, and bytes of payload.
 
-Ethernet (with VLAN tags), raw IP, BSD loopback and Linux cooked captures; IPv4 and IPv6 with their extension
-headers and fragments; ports of TCP, UDP and SCTP; of UDP, the headers of `transports`. Payload is counted
-from what the headers say, so captures may be cut to them, but never beyond what the record says was on the
-wire. A length of 0 (segmentation offload, jumbograms) stands for the length of the record.
+What `links` finds IP in; IPv4 and IPv6 with their extension headers and fragments; ports of TCP, UDP and
+SCTP; of UDP, the headers of `transports`. Payload is counted from what the headers say, so captures may be
+cut to them, but never beyond what the record says was on the wire. A length of 0 (segmentation offload,
+jumbograms) stands for the length of the record.
 
-Source: RFC 791, RFC 8200 §4, RFC 4302 §2.2, RFC 9293 §3.1, RFC 768; LINKTYPE_ values of tcpdump.org.
+Source: RFC 791, RFC 8200 §4, RFC 4302 §2.2, RFC 9293 §3.1, RFC 768.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ import ipaddress
 from functools import lru_cache
 from typing import NamedTuple
 
+from weftline.packets import links
 from weftline.packets.captures import Captured
-from weftline.packets.transports import Content, CutOffError, Numbers, content, inside_int
+from weftline.packets.links import Unread
+from weftline.packets.transports import Content, Numbers, content, inside_int, need
 
 TCP, UDP = 6, 17
-_ETHERNET, _LOOPBACK, _COOKED, _COOKED_2 = 1, (0, 108), 113, 276
-_RAW = (12, 14, 101, 228, 229)
-_VLANS = (0x8100, 0x88A8, 0x9100)
 _WITH_PORTS = (TCP, UDP, 132, 136)
 _IPV6_EXTENSIONS = (0, 43, 60, 135)
 _FRAGMENT, _AUTHENTICATION = 44, 51
@@ -60,18 +59,8 @@ class Fragment(NamedTuple):
     is_overlong: bool = False
 
 
-def link_types() -> str:
-    """Return what captures may be of, for messages."""
-    return "Ethernet, raw IP, BSD loopback or Linux cooked capture"
-
-
-def known(link_type: int) -> bool:
-    """Say whether packets of this link type can be read."""
-    return link_type in (_ETHERNET, _COOKED, _COOKED_2, *_LOOPBACK, *_RAW)
-
-
-def segment(packet: Captured) -> Segment | Fragment | None:
-    """Return what the headers of a packet say; None where it is not IP.
+def segment(packet: Captured) -> Segment | Fragment | Unread:
+    """Return what the headers of a packet say.
 
     Raises
     ------
@@ -79,30 +68,14 @@ def segment(packet: Captured) -> Segment | Fragment | None:
         If too little of the packet was kept to tell.
     """
     data = packet.bytes
-    at = _network_header(data, packet.link_type)
-    if at is None or at >= len(data):
-        return None
+    at = links.network_header(data, packet.link_type, packet.length)
+    if isinstance(at, Unread):
+        return at
+    need(data, at + 1)
     version, on_wire = data[at] >> 4, max(packet.length - at, 0)
     if version == 4:
         return _ipv4(data, at, on_wire)
-    return _ipv6(data, at, on_wire) if version == 6 else None
-
-
-def _network_header(data: bytes, link_type: int) -> int | None:
-    if link_type in _RAW:
-        return 0
-    if link_type in _LOOPBACK:
-        return 4
-    if link_type == _COOKED:
-        return 16
-    if link_type == _COOKED_2:
-        return 20
-    at = 12
-    kind = int.from_bytes(data[at : at + 2], "big")
-    while kind in _VLANS:
-        at += 4
-        kind = int.from_bytes(data[at : at + 2], "big")
-    return at + 2 if kind in (0x0800, 0x86DD) else None
+    return _ipv6(data, at, on_wire) if version == 6 else Unread(f"IP version {version}")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -110,12 +83,11 @@ def _address(packed: bytes) -> str:
     return str(ipaddress.ip_address(packed))
 
 
-def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | Fragment | None:
+def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | Fragment | Unread:
     length = 4 * (data[at] & 15)
     if length < 20:
-        return None
-    if len(data) < at + 20:
-        raise CutOffError
+        return Unread("IPv4 with a header of less than 20 bytes")
+    need(data, at + 20)
     total, identification, place = (int.from_bytes(data[at + n : at + n + 2], "big") for n in (2, 4, 6))
     protocol = data[at + 9]
     src, dst = _address(data[at + 12 : at + 16]), _address(data[at + 16 : at + 20])
@@ -128,16 +100,14 @@ def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | Fragment | None:
 
 
 def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | Fragment:
-    if len(data) < at + 40:
-        raise CutOffError
+    need(data, at + 40)
     stated, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
     left, is_overlong = min(stated or on_wire, on_wire - 40), stated > on_wire - 40
     src, dst = _address(data[at + 8 : at + 24]), _address(data[at + 24 : at + 40])
     at += 40
     key, part = None, left
     while protocol in (*_IPV6_EXTENSIONS, _FRAGMENT):
-        if len(data) < at + 8:
-            raise CutOffError
+        need(data, at + 8)
         size = 8 if protocol == _FRAGMENT else 8 * (data[at + 1] + 1)
         if protocol == _FRAGMENT:
             place, part = int.from_bytes(data[at + 2 : at + 4], "big"), left - size
@@ -159,14 +129,12 @@ def _completed(found: Segment, part: int, is_overlong: bool, key: FragmentKey | 
 def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: int) -> Segment:
     """Read from byte `at` on, where `left` bytes of the packet begin."""
     if protocol == _AUTHENTICATION:
-        if len(data) < at + 2:
-            raise CutOffError
+        need(data, at + 2)
         size = 4 * (data[at + 1] + 2)
         return _transport(data, at + size, data[at], src, dst, left - size)
     if protocol not in _WITH_PORTS:
         return Segment(src, dst, protocol, (0, 0), max(left, 0), None, False)
-    if len(data) < at + 4:
-        raise CutOffError
+    need(data, at + 4)
     ports = (int.from_bytes(data[at : at + 2], "big"), int.from_bytes(data[at + 2 : at + 4], "big"))
     if protocol == UDP:
         inside = inside_int(data, at + 8, ports[1], left - 8)
@@ -178,8 +146,7 @@ def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: in
         return Segment(src, dst, UDP, (source, found.port), found.payload, found.numbers, False)
     if protocol != TCP:
         return Segment(src, dst, protocol, ports, max(left - 12, 0), None, False)
-    if len(data) < at + 14:
-        raise CutOffError
+    need(data, at + 14)
     payload = max(left - 4 * (data[at + 12] >> 4), 0)
     opens = bool(data[at + 13] & 2)
     # A SYN has a number of its own, before that of the first byte.

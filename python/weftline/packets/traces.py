@@ -47,6 +47,8 @@ class Imported:
     """Packets left out because too little of them was kept to tell whether they have data."""
     overlong: int = 0
     """Packets whose headers say that they were longer than they were on the wire, which is what counts."""
+    unread: Counter[str] = field(default_factory=Counter)
+    """How many packets of each kind were left out because they have no IP header that can be read."""
     fragments: int = 0
     """Fragments left out because the first one of their packet was not seen."""
     headers_alone: int = 0
@@ -114,7 +116,9 @@ def read(
     seen: Iterable[flows.Seen] = of_records
     if packets := [file for file in files if is_capture[file]]:
         ended = imported.ended.append if partial else None
-        captured = flows.of_captures(packets, partial=partial, ended=ended, counts=counts)
+        captured = flows.of_captures(
+            packets, partial=partial, ended=ended, counts=counts, unread=imported.unread
+        )
         # Their points are others than those of records.
         captured = (each._replace(point=each.point + count) for each in captured) if count else captured
         seen = heapq.merge(captured, of_records, key=lambda each: each.start_ns)
@@ -167,11 +171,21 @@ def _why(imported: Imported) -> str:
         (imported.small, "{} are smaller than --min-size"),
         (imported.headers_alone, "{} records are headers alone"),
         (imported.cut_off, "of {} packets too few bytes were kept"),
+        (imported.unread.total(), f"{{}} packets have no IP that can be read ({kinds(imported.unread)})"),
         (imported.overlong, "{} packets say that they were longer than on the wire"),
         (imported.fragments, "of {} fragments the first one of their packet was not seen"),
     ]
     found = ", ".join(what.format(count) for count, what in parts if count)
     return f": {found}" if found else ""
+
+
+def kinds(counts: Counter[str], shown: int = 4) -> str:
+    """Return the kinds of packets by their number, the most frequent ones first, with the number of each."""
+    order = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    texts = [f"{kind}: {count:,}" for kind, count in order[:shown]]
+    if rest := order[shown:]:
+        texts.append(f"{len(rest):,} other kinds: {sum(count for _, count in rest):,}")
+    return ", ".join(texts)
 
 
 def write(imported: Imported, out: str | os.PathLike[str], *, group: str | None = None) -> None:

@@ -107,13 +107,13 @@ def content(data: bytes, at: int, port: int, left: int) -> Content:
 def _after_telemetry(data: bytes, at: int, port: int, left: int) -> tuple[int, int] | None:
     """Return the bytes of a telemetry header and the port that the rest is for."""
     if port == TELEMETRY and left >= 8:
-        _need(data, at + 8)
+        need(data, at + 8)
         if data[at] >> 4 != 1:
             return None
         header = _number(data, at + 2, 2)
         return (header, _number(data, at + 4, 2)) if 8 <= header <= left else None
     if port == INT and left >= 5:
-        _need(data, at + 5)
+        need(data, at + 5)
         # Type 1 or 2 (INT-MD, INT-MX), next protocol 1: payload follows; version 2.
         header = 4 + 4 * data[at + 1]
         fits = data[at] >> 4 in (1, 2) and data[at] >> 2 & 3 == 1 and data[at + 4] >> 4 == 2
@@ -124,7 +124,7 @@ def _after_telemetry(data: bytes, at: int, port: int, left: int) -> tuple[int, i
 def _roce(data: bytes, at: int, left: int) -> Content:
     if left < _BASE + _CHECK:
         return Content(ROCE, left, None)
-    _need(data, at + _BASE)
+    need(data, at + _BASE)
     service, operation = data[at] >> 5, data[at] & 31
     if service not in (*_CONNECTED, _UNRELIABLE_DATAGRAM) or operation not in _EXTENDED:
         # An acknowledgement, a request to read, an atomic operation, a notification of congestion.
@@ -135,7 +135,7 @@ def _roce(data: bytes, at: int, left: int) -> Content:
     # Each direction of a queue pair numbers its requests, and the answers to those of the other one.
     stream = _number(data, at + 5, 3) << 1 | (operation in _RESPONSES)
     if datagram:
-        _need(data, at + _BASE + 8)
+        need(data, at + _BASE + 8)
         stream |= _number(data, at + _BASE + 5, 3) << 25
     numbers = Numbers(_number(data, at + 9, 3), 1, 24, stream)
     return Content(ROCE, max(left - headers - padding - _CHECK, 0), numbers)
@@ -144,7 +144,7 @@ def _roce(data: bytes, at: int, left: int) -> Content:
 def _own(data: bytes, at: int, left: int) -> Content:
     if left < 8:
         return Content(OWN, left, None)
-    _need(data, at + 8)
+    need(data, at + 8)
     if data[at] >> 4 != 1 or not 8 <= data[at + 3] <= left:
         return Content(OWN, left, None)
     scheme, kind, header = data[at] & 15, data[at + 1], data[at + 3]
@@ -156,7 +156,7 @@ def _own(data: bytes, at: int, left: int) -> Content:
     place, length, counts_bytes = _OWN_NUMBERS[scheme]
     if place + length > header:
         return Content(OWN, payload, None)
-    _need(data, at + place + length)
+    need(data, at + place + length)
     first = _number(data, at + place, length)
     count = payload if counts_bytes else 1
     return Content(OWN, payload, Numbers(first, count, 8 * length, _number(data, at + 4, 4)))
@@ -165,7 +165,7 @@ def _own(data: bytes, at: int, left: int) -> Content:
 def _of_lab(data: bytes, at: int, left: int) -> Content:
     if left < _LAB_FIELDS:
         return Content(LAB, left, None)
-    _need(data, at + _LAB_FIELDS)
+    need(data, at + _LAB_FIELDS)
     kind, trimming, version = data[at + 38], data[at + 44], data[at + 45]
     if version != 1 or kind not in _LAB_KINDS:
         return Content(LAB, left, None)
@@ -188,14 +188,14 @@ def inside_int(data: bytes, at: int, port: int, left: int) -> tuple[int, int] | 
     """
     if port != INT or left < 5:
         return None
-    _need(data, at + 5)
+    need(data, at + 5)
     # Type 1 or 2, next protocol 2: what followed the IP header before; version 2.
     header = 4 + 4 * data[at + 1]
     fits = data[at] >> 4 in (1, 2) and data[at] >> 2 & 3 == 2 and data[at + 4] >> 4 == 2
     return (header, data[at + 3]) if fits and 16 <= header <= left else None
 
 
-def _need(data: bytes, end: int) -> None:
+def need(data: bytes, end: int) -> None:
     """Raise unless the packet was kept up to this byte."""
     if len(data) < end:
         raise CutOffError

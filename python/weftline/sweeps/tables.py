@@ -172,13 +172,14 @@ def differences_note(
     notes: Footnotes,
     *,
     intervals: bool,
+    unfinished: bool = False,
     same: Sequence[str] = (),
     recorded: Sequence[str] = (),
 ) -> str:
     """Return what stands below a table of differences: what the star means, if there are intervals at all.
 
-    `same` are those whose runs have the same fingerprints, in words; `recorded` the titles of metrics that
-    have a star between two of them.
+    `unfinished`: whether some flows did not finish. `same` are those whose runs have the same fingerprints,
+    in words; `recorded` the titles of metrics that have a star between two of them.
     """
     alike = (
         f"Flows and ports are the same to the bit: {shortened(same)}. What sets them apart moved no packet."
@@ -190,15 +191,17 @@ def differences_note(
             f" A star between runs that are the same to the bit ({shortened(recorded)}) is of what they "
             "recorded of the packets, or computed from it."
         )
+    finished = " Means are over the flows that finished: other ones in each line where some did not."
+    finished = finished if unfinished else ""
     if not intervals:
         text = (
             f"Differences are taken {how}. There are no intervals, so "
-            f"differences cannot be distinguished from chance."
+            f"differences cannot be distinguished from chance.{finished}"
         )
         return "\n".join(filter(None, [text, alike, notes.text()]))
     text = (
         f"Differences are taken {how}; * separated: zero is not in the 95 % interval. Those without * "
-        f"are not ranked: the runs do not tell which is lower."
+        f"are not ranked: the runs do not tell which is lower.{finished}"
     )
     return "\n".join(filter(None, [text, alike, notes.text()]))
 
@@ -244,7 +247,10 @@ def _differences(result: SweepResult) -> list[Table]:
             for b in (base[cell.choice],)
         )
     ]
-    found[-1].note = differences_note(how, notes, intervals=intervals, same=same, recorded=recorded)
+    left = any(result.left_text(name, cell, b) for cell, b, name in pairs if metric(name).completion)
+    found[-1].note = differences_note(
+        how, notes, intervals=intervals, unfinished=left, same=same, recorded=recorded
+    )
     return found
 
 
