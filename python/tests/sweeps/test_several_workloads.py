@@ -90,5 +90,38 @@ def test_a_number_that_is_partly_without_a_workload_says_so(tmp_path):
     of_size = separations.of_size(5, "p50").reasons(Line("A", list(cell.runs.values()), group="web"))
     assert "ended early" in [one.kind for one in of_size]
     assert named("slowdown_mean of once") == named("slowdown_mean of bulk") == named("queue_p99") == []
+    late = swept([{**web, "start": "6ms", "duration": "30ms"}, train], tmp_path / "late", seeds=2)
+    texts = [
+        one.text for one in late.reasons("step_mean of train", late.cells[0]) if one.kind == "ended early"
+    ]
+    assert len(texts) == 1 and texts[0].startswith("web began at 6") and ", after " in texts[0]
     whole = swept([{**web, "duration": "30ms"}, train, once], tmp_path / "whole", seeds=2)
     assert not [r for r in whole.reasons("step_mean of train", whole.cells[0]) if r.kind == "ended early"]
+
+
+ROUNDS = {
+    "kind": "incast",
+    "arrivals": "periodic",
+    "every": "100us",
+    "count": 40,
+    "senders": 7,
+    "size": "20KB",
+}
+AT_RANDOM = {**OVERLOAD, "duration": "auto", "count": 300}
+
+
+@pytest.mark.parametrize("early", [{**ROUNDS, "receiver": "0"}, AT_RANDOM])
+def test_a_later_workload_of_the_same_group_does_not_hide_an_overload(tmp_path, early):
+    late = {**early, "count": 10, "start": "60ms"}
+    found = swept([early, late], tmp_path, answer="slowdown_mean < 5000")
+    assert steady.remark(list(found.cells[0].runs.values()), warmup=None) == steady.GROWING
+
+
+def test_an_incast_that_the_warmup_leaves_out_is_named_though_another_has_its_group(tmp_path):
+    once = {"kind": "incast", "senders": 7, "receiver": "0", "size": "20KB"}
+    later = {**once, "arrivals": "poisson", "load": 0.1, "start": "1ms", "duration": "5ms", "senders": 3}
+    found = swept([once, later], tmp_path, seeds=2, warmup="500us")
+    (cell,) = found.cells
+    texts = [one.text for one in found.reasons("slowdown_mean", cell) if one.kind == "left out"]
+    named = "no flow of group incast from 0 ns on counts, of 7 in a run"
+    assert texts == [f"{named}: all start in the warm-up or the drain"]

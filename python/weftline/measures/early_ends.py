@@ -1,8 +1,8 @@
-"""Workloads that end long before the flows or steps that a number is of: it is partly without them.
+"""Workloads that end long before the flows or steps that a number is of, or begin long after the first ones.
 
-The mean step of a job next to storage is not known where the storage ends halfway: it mixes steps with and
-without it, and a longer run of the rest changes it. Workloads of random arrivals and of
-bulk flows are examined.
+The mean step of a job next to storage is not known where the storage ends, or begins, halfway: it mixes steps
+with and without it, and a longer run of the rest changes it. Workloads of random arrivals, of bulk flows and
+of rounds (periodic incasts, repeated permutations) are examined.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from weftline.measures.metrics import metric
 from weftline.runs import Run
 
 SHARE = 0.9
-"""A workload that lasts for this share of the time of the others, or longer, has not ended early."""
+"""A workload that is there for this share of the time of the others, or longer, is there for all of it."""
 
 
 def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
-    """Return which workload ended early in some run, for a metric of the flows that count; "" if none.
+    """Return which workload ended early or began late in some run, for a metric of flows; "" if none.
 
-    ``"storage ended at 9.1 ms, 28 % of the time from 0 ns to 31.9 ms of the steps"``; `flows` are those of
-    each run. Named is the one that ended earliest.
+    ``"storage ended at 9.1 ms, 28 % of the time from 0 ns to 31.9 ms of the steps"``; `flows` are those that
+    count in each run. Named is the one that is there for the shortest time.
     """
     of_steps = evidence.is_of_steps(name)
     if not of_steps and "warmup" not in metric(name).chosen_by:
@@ -34,48 +34,54 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
     for run, one in zip(runs, flows, strict=True):
         asked = _asked_ends(run.scenario.get("workload") or [], one.group)
         if asked and (run.out / "flows.parquet").exists():
-            found += _early(run, one, asked, of_steps=of_steps, of_requests=evidence.is_of_requests(name))
+            found += _partly(run, one, asked, of_steps=of_steps, of_requests=evidence.is_of_requests(name))
     if not found:
         return ""
-    share, group, end, first, last = min(found)
+    _, group, what, at, first, last = min(found)
+    share = (at - first) / (last - first)
     times = f"from {quantities.time_text(first)} to {quantities.time_text(last)}"
     of = "of the steps" if of_steps else "in which the other flows start"
     percent = 100 * max(share, 0.0)
-    return f"{group} ended at {quantities.time_text(end)}, {percent:.0f} % of the time {times} {of}"
+    after = "after " if what == "began" else ""
+    return f"{group} {what} at {quantities.time_text(at)}, {after}{percent:.0f} % of the time {times} {of}"
 
 
 def _asked_ends(workloads: Sequence[Mapping[str, Any]], group: str | None) -> dict[str, float]:
-    """Return the groups of random and bulk workloads, except one, and when their arrivals end."""
+    """Return the groups of the workloads that are examined, except one, and when their arrivals end."""
     ends: dict[str, float] = {}
     for one in workloads if len(workloads) > 1 else []:
         name = steady.group_of(one)
-        if name == group or not (steady.is_random(one) or one.get("kind") == "bulk"):
+        if name == group or not (steady.is_random(one) or steady.apart(one) or one.get("kind") == "bulk"):
             continue
-        end = 0.0 if int(one.get("count", 0)) else steady.asked_times(one)[1]
+        is_by_count = steady.is_random(one) and int(one.get("count", 0))
+        end = 0.0 if is_by_count else steady.asked_times(one)[1]
         ends[name] = max(ends.get(name, 0.0), end if end < math.inf else 0.0)
     return ends
 
 
-Early = tuple[float, str, float, float, float]
-"""Share of the time, group, its end, and the first and the last time of the others."""
+Partly = tuple[float, str, str, float, float, float]
+"""Share of the time in which it is there, group, "ended" or "began", when, first and last time of others."""
 
 
-def _early(
+def _partly(
     run: Run, flows: Flows, asked: dict[str, float], *, of_steps: bool, of_requests: bool
-) -> list[Early]:
+) -> list[Partly]:
     of = flow_rows.read(run)
-    ends = _ends(of, asked)
+    spans = _spans(of, asked)
     counted = [] if of_steps or of_requests else flow_rows.chosen(run, flows, finished=None)
-    found = []
-    for group, end in ends.items():
+    found: list[Partly] = []
+    for group, (begin, end) in spans.items():
         end = max(end, asked[group])
         if of_steps or of_requests:
             first, last = _times_of_steps(run, flows, to_finish=of_steps)
         else:
             starts = [of["start_ns"][n] for n in counted if of["group"][n] != group]
             first, last = min(starts, default=0.0), max(starts, default=0.0)
-        if last > first and end < first + SHARE * (last - first):
-            found.append(((end - first) / (last - first), group, end, first, last))
+        length = last - first
+        if length > 0 and end < first + SHARE * length:
+            found.append(((end - first) / length, group, "ended", end, first, last))
+        if length > 0 and last - SHARE * length < begin < last:
+            found.append(((last - begin) / length, group, "began", begin, first, last))
     return found
 
 
@@ -89,10 +95,11 @@ def _times_of_steps(run: Run, flows: Flows, *, to_finish: bool) -> tuple[float, 
     return min(starts), max(ends, default=0.0)
 
 
-def _ends(of: Mapping[str, Sequence[Any]], groups: Collection[str]) -> dict[str, float]:
-    """Return when the last flow of each group ended that has flows; infinity if one did not."""
-    found: dict[str, float] = {}
+def _spans(of: Mapping[str, Sequence[Any]], groups: Collection[str]) -> dict[str, tuple[float, float]]:
+    """Return when the first flow of each group started and the last one ended; infinity if one did not."""
+    found: dict[str, tuple[float, float]] = {}
     for group, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True):
         if group in groups:
-            found[group] = max(found.get(group, 0.0), math.inf if took is None else start + took)
+            first, last = found.get(group, (start, 0.0))
+            found[group] = min(first, start), max(last, math.inf if took is None else start + took)
     return found

@@ -94,11 +94,13 @@ class FlowChoice:
     def left_out(self, runs: Sequence[Run], name: str) -> str:
         """Return of which groups no flow counts for a metric, because of when they start; "" if none.
 
+        Of workloads that share a group, each counts by itself, as far as its time is known.
+
         ``"no flow of group incast counts, of 60 in a run: all start in the warm-up or the drain"``.
         """
         if not (self.warmup or self.drain) or "warmup" not in metric(name).chosen_by:
             return ""
-        counts = self._counts(runs, name)
+        counts = self._counts(runs, name, by_workload=True)
         parts = [
             f"{group} counts, of {_span_text([all_of for _, all_of in of])} in a run"
             for group, of in counts.items()
@@ -157,14 +159,16 @@ class FlowChoice:
             found += [(reached, last)] if last > reached else []
         return found
 
-    def _counts(self, runs: Sequence[Run], name: str = "slowdown_p50") -> dict[str, list[tuple[int, int]]]:
+    def _counts(
+        self, runs: Sequence[Run], name: str = "slowdown_p50", *, by_workload: bool = False
+    ) -> dict[str, list[tuple[int, int]]]:
         """Return how many flows of each group count for a metric in each run, and how many there are."""
         counted: dict[str, list[tuple[int, int]]] = {}
         flows = self.flows(name)
         for run in runs:
-            groups = flow_rows.read(run)["group"]
+            labels = _workloads(run) if by_workload else flow_rows.read(run)["group"]
             chosen, of = (
-                Counter(groups[n] for n in flow_rows.chosen(run, one, finished=None))
+                Counter(labels[n] for n in flow_rows.chosen(run, one, finished=None))
                 for one in (self.of_run(run, name), flows)
             )
             for group, count in of.items():
@@ -263,3 +267,23 @@ def slowdown_of(run: Run, flows: Flows, *, bins: int, scheme: str) -> dict[str, 
     rows = [n for n in flow_rows.chosen(run, flows) if of["slowdown"][n] is not None]
     ids, sizes, values = ([column[n] for n in rows] for column in (ids, of["size_bytes"], of["slowdown"]))
     return json.loads(_native.slowdown_of(ids, sizes, values, bins, scheme))
+
+
+def _workloads(run: Run) -> list[str]:
+    """Return the group of each flow, with the start of its workload where several have this group.
+
+    Of workloads whose times overlap, a flow belongs to the one that starts last before it.
+    """
+    rows, workloads = flow_rows.read(run), run.scenario.get("workload") or []
+    times: dict[str, list[tuple[float, float]]] = {}
+    for one in workloads:
+        times.setdefault(steady.group_of(one), []).append(steady.times_within(one, workloads))
+    several = {group: sorted(set(of)) for group, of in times.items() if len(set(of)) > 1}
+    if not several:
+        return rows["group"]
+
+    def label(group: str, start: float) -> str:
+        begins = [begin for begin, end in several.get(group, ()) if begin <= start <= end]
+        return f"{group} from {quantities.time_text(begins[-1])} on" if begins else group
+
+    return [label(*pair) for pair in zip(rows["group"], rows["start_ns"], strict=True)]

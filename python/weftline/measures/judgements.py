@@ -74,7 +74,7 @@ KINDS = {
     "undecided": "deadlines that were not decided when the run ended",
     "left out": "a group of flows of which none counts",
     "failed": "a failure in the part of the run that does not count",
-    "ended early": "a workload that ended early, so that the number is partly without it",
+    "ended early": "a workload that ended early or began late, so that the number is partly without it",
     "ended": "flows that ended before the run, so that the number is one of their sizes",
     "recovered": "goodput that had not recovered, so that the time is a lower bound",
     "measured": "no value",

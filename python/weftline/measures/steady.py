@@ -108,9 +108,10 @@ def _arrivals(run: Run) -> list[tuple[str, float, float]]:
     Workloads of one group whose times overlap are one.
     """
     of_groups: dict[str, list[tuple[float, float]]] = {}
-    for workload in run.scenario.get("workload") or []:
+    workloads = run.scenario.get("workload") or []
+    for workload in workloads:
         if is_random(workload):
-            of_groups.setdefault(group_of(workload), []).append(asked_times(workload))
+            of_groups.setdefault(group_of(workload), []).append(times_within(workload, workloads))
     begins: list[tuple[str, float, float]] = []
     for group, times in of_groups.items():
         starts: list[float] = []
@@ -144,10 +145,28 @@ def _starts_within(
 
 
 def asked_times(workload: Mapping[str, Any]) -> tuple[float, float]:
-    """Return from when to when flows of a workload are to start, as far as it says."""
+    """Return from when to when flows of a workload are to start, as far as it says; else to infinity."""
     start = time_ns(str(workload.get("start", "0s")))
     duration = str(workload.get("duration", "auto"))
-    return start, math.inf if duration == "auto" else start + time_ns(duration)
+    if duration != "auto":
+        return start, start + time_ns(duration)
+    count, gap = int(workload.get("count", 0)), apart(workload)
+    if gap > 0 and (count or workload.get("kind") == "permutation"):
+        return start, start + ((count or int(workload["repeat"])) - 0.5) * gap
+    if workload.get("kind") == "incast" and workload.get("arrivals", "once") == "once":
+        is_at_once = time_ns(str(workload.get("stagger", "0s"))) == 0
+        return start, start + 1 if is_at_once else math.inf
+    return start, math.inf
+
+
+def times_within(workload: Mapping[str, Any], workloads: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
+    """Return `asked_times`, to the start of a later workload of the same group where the end is not known."""
+    start, end = asked_times(workload)
+    if end < math.inf:
+        return start, end
+    begins = [asked_times(other)[0] for other in workloads if group_of(other) == group_of(workload)]
+    later = min((begin for begin in begins if begin > start), default=math.inf)
+    return start, math.nextafter(later, 0.0) if later < math.inf else later
 
 
 def group_of(workload: Mapping[str, Any]) -> str:
@@ -182,8 +201,10 @@ def arrivals(run: Run, group: str | None = None) -> list[Arrivals]:
     chosen = [one for one in chosen if group_of(one) == group] or chosen
     by_times: dict[tuple[float, float], dict[tuple[str, float, float], None]] = {}
     for one in chosen:
-        times = asked_times(one)
-        alone = all(asked_times(other) == times for other in workloads if group_of(other) == group_of(one))
+        times = times_within(one, workloads)
+        alone = all(
+            times_within(other, workloads) == times for other in workloads if group_of(other) == group_of(one)
+        )
         within = (-math.inf, math.inf) if alone else times
         by_times.setdefault(times, {})[group_of(one), *within] = None
     return [Arrivals(tuple(groups)) for groups in by_times.values()]
@@ -206,21 +227,21 @@ def rounds(run: Run, group: str | None = None) -> list[tuple[Arrivals, float]]:
     With `group` those of this group alone, if it has any or arrives at random.
     """
     workloads = run.scenario.get("workload") or []
-    found = [one for one in workloads if _apart(one) > 0]
+    found = [one for one in workloads if apart(one) > 0]
     own = [one for one in found if group_of(one) == group]
     if own or any(group_of(one) == group and is_random(one) for one in workloads):
         found = own
-    return [(_alone(one, workloads), _apart(one)) for one in found]
+    return [(_alone(one, workloads), apart(one)) for one in found]
 
 
 def _alone(workload: Mapping[str, Any], workloads: Sequence[Mapping[str, Any]]) -> Arrivals:
     """Return the flows of one workload: those of its group, in its time if others have this group too."""
     shared = sum(group_of(other) == group_of(workload) for other in workloads) > 1
-    times = asked_times(workload) if shared else (-math.inf, math.inf)
+    times = times_within(workload, workloads) if shared else (-math.inf, math.inf)
     return Arrivals(((group_of(workload), *times),))
 
 
-def _apart(workload: Mapping[str, Any]) -> float:
+def apart(workload: Mapping[str, Any]) -> float:
     """Return the time between rounds of a workload in nanoseconds, 0 if it has no rounds."""
     if workload.get("kind") == "incast" and workload.get("arrivals") == "periodic":
         return time_ns(str(workload.get("every", "100us")))
@@ -384,8 +405,8 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
     """
     runs = runs[:MAX_LOOKED_AT]
     found = arrivals(runs[0], group) if runs else []
-    for repeated, apart in rounds(runs[0], group) if runs else []:
-        quarters = [q for run in runs if (q := _under_way_in_rounds(run, repeated, apart)) is not None]
+    for repeated, gap in rounds(runs[0], group) if runs else []:
+        quarters = [q for run in runs if (q := _under_way_in_rounds(run, repeated, gap)) is not None]
         if quarters and _grows([(q[2], q[3]) for q in quarters]):
             return _growing_text(runs, repeated)
     if not found:
