@@ -32,7 +32,7 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
         return ""
     found = []
     for run, one in zip(runs, flows, strict=True):
-        asked = _asked_ends(run.scenario.get("workload") or [], one.group)
+        asked = _asked_times(run.scenario.get("workload") or [], one.group)
         if asked and (run.out / "flows.parquet").exists():
             found += _partly(run, one, asked, of_steps=of_steps, of_requests=evidence.is_of_requests(name))
     if not found:
@@ -46,17 +46,19 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
     return f"{group} {what} at {quantities.time_text(at)}, {after}{percent:.0f} % of the time {times} {of}"
 
 
-def _asked_ends(workloads: Sequence[Mapping[str, Any]], group: str | None) -> dict[str, float]:
-    """Return the groups of the workloads that are examined, except one, and when their arrivals end."""
-    ends: dict[str, float] = {}
+def _asked_times(workloads: Sequence[Mapping[str, Any]], group: str | None) -> dict[str, tuple[float, float]]:
+    """Return the groups of the workloads that are examined, except one, and when arrivals begin and end."""
+    times: dict[str, tuple[float, float]] = {}
     for one in workloads if len(workloads) > 1 else []:
         name = steady.group_of(one)
         if name == group or not (steady.is_random(one) or steady.apart(one) or one.get("kind") == "bulk"):
             continue
         is_by_count = steady.is_random(one) and int(one.get("count", 0))
-        end = 0.0 if is_by_count else steady.asked_times(one)[1]
-        ends[name] = max(ends.get(name, 0.0), end if end < math.inf else 0.0)
-    return ends
+        begin, end = steady.asked_times(one)
+        end = 0.0 if is_by_count or end == math.inf else end
+        first, last = times.get(name, (begin, end))
+        times[name] = min(first, begin), max(last, end)
+    return times
 
 
 Partly = tuple[float, str, str, float, float, float]
@@ -64,14 +66,19 @@ Partly = tuple[float, str, str, float, float, float]
 
 
 def _partly(
-    run: Run, flows: Flows, asked: dict[str, float], *, of_steps: bool, of_requests: bool
+    run: Run,
+    flows: Flows,
+    asked: dict[str, tuple[float, float]],
+    *,
+    of_steps: bool,
+    of_requests: bool,
 ) -> list[Partly]:
     of = flow_rows.read(run)
-    spans = _spans(of, asked)
+    ends = _ends(of, asked)
     counted = [] if of_steps or of_requests else flow_rows.chosen(run, flows, finished=None)
     found: list[Partly] = []
-    for group, (begin, end) in spans.items():
-        end = max(end, asked[group])
+    for group, end in ends.items():
+        begin, end = asked[group][0], max(end, asked[group][1])
         if of_steps or of_requests:
             first, last = _times_of_steps(run, flows, to_finish=of_steps)
         else:
@@ -95,11 +102,10 @@ def _times_of_steps(run: Run, flows: Flows, *, to_finish: bool) -> tuple[float, 
     return min(starts), max(ends, default=0.0)
 
 
-def _spans(of: Mapping[str, Sequence[Any]], groups: Collection[str]) -> dict[str, tuple[float, float]]:
-    """Return when the first flow of each group started and the last one ended; infinity if one did not."""
-    found: dict[str, tuple[float, float]] = {}
+def _ends(of: Mapping[str, Sequence[Any]], groups: Collection[str]) -> dict[str, float]:
+    """Return when the last flow of each group ended that has flows; infinity if one did not."""
+    found: dict[str, float] = {}
     for group, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True):
         if group in groups:
-            first, last = found.get(group, (start, 0.0))
-            found[group] = min(first, start), max(last, math.inf if took is None else start + took)
+            found[group] = max(found.get(group, 0.0), math.inf if took is None else start + took)
     return found
