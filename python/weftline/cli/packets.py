@@ -236,7 +236,8 @@ def _import(options: argparse.Namespace) -> int:
         ),
         (
             found.fragments,
-            "fragments left out: the first one of their packet, which has the ports, was not seen",
+            "fragments left out: the first one of their packet, which has the ports, was not seen, or they "
+            "repeat another one",
         ),
         (
             found.overlong,

@@ -17,6 +17,8 @@ from weftline.packets.transports import CutOffError, Numbers
 
 MAX_RANGES = 1_000
 """Of the numbers that were seen of a stream: beyond it, the oldest gap counts as never filled."""
+_BEFORE_SYN = 1 << 20
+"""Numbers after that of a SYN which a capture may have before it."""
 ANY_POINT = -1
 _ALL = Fraction(1)
 
@@ -213,8 +215,8 @@ def of_captures(
     wherever and however often they were seen. Packets of which too little was kept to tell whether they have
     data are left out; ``counts["cut off"]`` is their number. ``counts["overlong"]`` is that of packets whose
     headers say that they were longer than they were on the wire, and ``counts["fragments"]`` that of
-    fragments left out because the first one of their packet was not seen (`fragments`). `unread` gets how many
-    packets of each kind have no IP header that can be read.
+    fragments left out because the first one of their packet was not seen (`fragments`). `unread` gets how
+    many packets of each kind have no IP header that can be read.
 
     Raises
     ------
@@ -266,10 +268,13 @@ class Streams:
             numbers = self._of_lab(flow, numbers, numbers.other)
         key = (*flow, numbers.stream)
         known = self._ranges.get(key)
-        # A SYN that is sent again restarts nothing.
-        if known is None or (found.opens and known.opened_at != numbers.first):
-            known = self._ranges[key] = Ranges(numbers.first, numbers.bits)
-            known.opened_at = numbers.first if found.opens else None
+        if known is None:
+            known = self._ranges[key] = Ranges(numbers.first, numbers.bits, opens=found.opens)
+            if found.protocol == headers.TCP and numbers.length == 1 and not found.opens:
+                # A keep-alive repeats the last byte, which was sent before the capture began.
+                known.add(numbers.first, 1)
+        elif found.opens:
+            known.open(numbers.first)
         if numbers.length == 0:
             return 0
         return found.payload * known.add(numbers.first, numbers.length) // numbers.length
@@ -303,20 +308,43 @@ class Ranges:
     Numbers wrap around: one is taken to be within half of all numbers of the highest one so far.
     """
 
-    __slots__ = ("_bits", "_ends", "_starts", "opened_at")
+    __slots__ = ("_bits", "_ends", "_opened_at", "_starts")
 
-    def __init__(self, first: int, bits: int) -> None:
+    def __init__(self, first: int, bits: int, *, opens: bool = False) -> None:
         self._bits = bits
         self._starts, self._ends = [first], [first]
-        self.opened_at: int | None = None
+        self._opened_at = first if opens else None
         """The first number, if the stream was seen to open."""
+
+    def open(self, first: int) -> None:
+        """Forget the numbers of streams before the one that begins with `first`, unless it is known.
+
+        Numbers soon after the first one are its own: a capture may have them before the SYN.
+        """
+        begin, opened_at = self._place(first), self._opened_at
+        if opened_at is not None and (begin - opened_at) % (1 << self._bits) == 0:
+            # The SYN was sent again.
+            return
+        end = begin + _BEFORE_SYN
+        if opened_at is not None and opened_at > begin:
+            end = min(end, opened_at)
+        pairs = zip(self._starts, self._ends, strict=True)
+        own = [each for each in pairs if begin <= each[0] < end]
+        if not own or own[0][0] > begin:
+            own.insert(0, (begin, begin))
+        self._starts, self._ends = [start for start, _ in own], [end for _, end in own]
+        self._opened_at = begin
+
+    def _place(self, first: int) -> int:
+        """Return a number as one that does not wrap around."""
+        highest, half = self._ends[-1], 1 << self._bits - 1
+        return highest + ((first - highest + half) % (2 * half)) - half
 
     def add(self, first: int, count: int) -> int:
         """Return how many of these numbers were not there, and put them in."""
         starts, ends = self._starts, self._ends
         highest = ends[-1]
-        half = 1 << self._bits - 1
-        start = highest + ((first - highest + half) % (2 * half)) - half
+        start = self._place(first)
         if start == highest:
             ends[-1] = start + count
             return count

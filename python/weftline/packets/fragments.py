@@ -1,7 +1,9 @@
 """Fragments of IP packets: those after the first one, which have no ports, as parts of its flow.
 
 A fragment is of the first one with the same identification that was seen at the same point of observation
-within a minute, before it or after it. Its payload counts as if it had come in a packet of its own.
+within a minute, before it or after it. Where that one has a fragment of the same offset already, it is of
+the next one: hosts may send the fragments of a packet in reverse order, and use an identification again. Its
+payload counts as if it had come in a packet of its own.
 
 Source: RFC 791 §3.2, RFC 8200 §4.5 (fragments of a packet are put together within 60 seconds).
 """
@@ -27,8 +29,8 @@ class Fragments:
     def __init__(self, counts: Counter[str]) -> None:
         """Count fragments of which no first one was seen in ``counts["fragments"]``."""
         self._counts = counts
-        self._first: dict[_Key, tuple[Segment, int]] = {}
-        """The first fragment of a packet, and when it came."""
+        self._first: dict[_Key, tuple[Segment, int, set[int]]] = {}
+        """The first fragment of a packet, when it came, and the offsets of those that were added."""
         self._waiting: dict[_Key, list[tuple[Fragment, int]]] = {}
         self._count = 0
         """Of those that wait."""
@@ -37,28 +39,41 @@ class Fragments:
         """Return what is known now of a packet because of a fragment: parts of its flow, with their times."""
         key = (point, *found.key) if found.key is not None else (point,)
         if isinstance(found, Segment):
-            # Those that came last go last.
-            self._first.pop(key, None)
-            self._first[key] = found, time_ns
-            if len(self._first) > MAX_KNOWN:
-                del self._first[next(iter(self._first))]
-            earlier = self._waiting.pop(key, [])
-            self._count -= len(earlier)
-            parts = [(found, time_ns)]
-            for fragment, at in earlier:
-                if abs(time_ns - at) <= _WAIT_NS:
-                    parts.append((_part(found, fragment), at))
-                else:
-                    self._counts["fragments"] += 1
-            return parts
+            return self._begin(key, found, time_ns)
         known = self._first.get(key)
-        if known is not None and abs(time_ns - known[1]) <= _WAIT_NS:
-            return ((_part(known[0], found), time_ns),)
+        if known is not None:
+            first, at, offsets = known
+            if abs(time_ns - at) <= _WAIT_NS and found.offset not in offsets:
+                offsets.add(found.offset)
+                return ((_part(first, found), time_ns),)
         self._waiting.setdefault(key, []).append((found, time_ns))
         self._count += 1
         if self._count > MAX_KNOWN:
             self._give_up(next(iter(self._waiting)))
         return ()
+
+    def _begin(self, key: _Key, first: Segment, time_ns: int) -> Sequence[tuple[Segment, int]]:
+        # Those that came last go last.
+        self._first.pop(key, None)
+        offsets: set[int] = set()
+        self._first[key] = first, time_ns, offsets
+        if len(self._first) > MAX_KNOWN:
+            del self._first[next(iter(self._first))]
+        earlier = self._waiting.pop(key, [])
+        self._count -= len(earlier)
+        parts, later = [(first, time_ns)], []
+        for fragment, at in earlier:
+            if abs(time_ns - at) > _WAIT_NS:
+                self._counts["fragments"] += 1
+            elif fragment.offset in offsets:
+                later.append((fragment, at))
+            else:
+                offsets.add(fragment.offset)
+                parts.append((_part(first, fragment), at))
+        if later:
+            self._waiting[key] = later
+            self._count += len(later)
+        return parts
 
     def end(self) -> None:
         """Count those that still wait."""

@@ -21,8 +21,8 @@ from weftline.packets.transports import Content, Numbers, content, inside_int, n
 
 TCP, UDP = 6, 17
 _WITH_PORTS = (TCP, UDP, 132, 136)
-_IPV6_EXTENSIONS = (0, 43, 60, 135)
 _FRAGMENT, _AUTHENTICATION = 44, 51
+_IPV6_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
 
 FragmentKey = tuple[str, str, int, int]
 """By which the fragments of a packet are known: addresses, protocol (of IPv6 -1), identification."""
@@ -106,9 +106,10 @@ def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | Fragment:
     src, dst = _address(data[at + 8 : at + 24]), _address(data[at + 24 : at + 40])
     at += 40
     key, part = None, left
-    while protocol in (*_IPV6_EXTENSIONS, _FRAGMENT):
+    while protocol in _IPV6_EXTENSIONS:
         need(data, at + 8)
-        size = 8 if protocol == _FRAGMENT else 8 * (data[at + 1] + 1)
+        # The fragment header has a reserved byte in place of its length.
+        size = 8 if protocol == _FRAGMENT else _extension_bytes(data, at, protocol)
         if protocol == _FRAGMENT:
             place, part = int.from_bytes(data[at + 2 : at + 4], "big"), left - size
             identity = (src, dst, -1, int.from_bytes(data[at + 4 : at + 8], "big"))
@@ -117,6 +118,11 @@ def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | Fragment:
             key = identity if place & 1 else None
         protocol, at, left = data[at], at + size, left - size
     return _completed(_transport(data, at, protocol, src, dst, left), part, is_overlong, key)
+
+
+def _extension_bytes(data: bytes, at: int, protocol: int) -> int:
+    units = data[at + 1]
+    return 4 * (units + 2) if protocol == _AUTHENTICATION else 8 * (units + 1)
 
 
 def _completed(found: Segment, part: int, is_overlong: bool, key: FragmentKey | None) -> Segment:
@@ -128,10 +134,10 @@ def _completed(found: Segment, part: int, is_overlong: bool, key: FragmentKey | 
 
 def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: int) -> Segment:
     """Read from byte `at` on, where `left` bytes of the packet begin."""
-    if protocol == _AUTHENTICATION:
+    while protocol == _AUTHENTICATION:
         need(data, at + 2)
-        size = 4 * (data[at + 1] + 2)
-        return _transport(data, at + size, data[at], src, dst, left - size)
+        size = _extension_bytes(data, at, protocol)
+        protocol, at, left = data[at], at + size, left - size
     if protocol not in _WITH_PORTS:
         return Segment(src, dst, protocol, (0, 0), max(left, 0), None, False)
     need(data, at + 4)
