@@ -323,6 +323,29 @@ def test_a_sweep_from_python_takes_arrays_and_refuses_what_is_no_list(engine, tm
         weftline.sweep(scenario, ["workload.0.load"])
 
 
+def test_against_is_a_variant_of_the_axis_that_is_compared(tmp_path, scenario):
+    axes = """
+        [[axis]]
+        key = "workload.0.load"
+        values = [0.3, 0.5]
+        [[axis]]
+        name = "kind"
+        variants = [
+          { name = "hpcc", set = { "transport.controller.kind" = "hpcc" } },
+          { name = "dctcp", set = { "transport.controller.kind" = "dctcp" } },
+        ]
+        [report]
+        """
+    assert read(axes + 'against = "dctcp"', tmp_path, scenario).report.rows == "kind"
+    assert read(axes + 'against = "0.5"', tmp_path, scenario).report.rows == "load"
+    wrong = 'along = "load"\nagainst = "0.5"', 'rows = "kind"\nagainst = "0.5"'
+    for text in wrong:
+        with pytest.raises(
+            InputError, match=r"report.against: expected a variant of kind; known: hpcc, dctcp"
+        ):
+            read(axes + text, tmp_path, scenario)
+
+
 def test_a_later_axis_wins_over_a_table_that_an_earlier_one_sets(tmp_path, scenario):
     text = """
         [set]

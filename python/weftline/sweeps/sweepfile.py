@@ -303,11 +303,15 @@ def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
         raise wrong("interval", '"t" or "bootstrap"')
     if report.along and report.along == report.rows:
         raise wrong("along", "another axis than rows")
-    if report.against and not any(report.against in axis.variants for axis in axes.values()):
-        known = [name for axis in axes.values() for name in axis.variants]
-        raise wrong(
-            "against", f"a variant of rows; {nearest(report.against, known)}known: {', '.join(known)}"
-        )
+    if report.against:
+        able = [report.rows] if report.rows else [name for name in axes if name != report.along]
+        found = [name for name in able if report.against in axes[name].variants]
+        if not found:
+            known = [variant for name in able for variant in axes[name].variants]
+            near = nearest(report.against, known)
+            raise wrong("against", f"a variant of {' or '.join(able)}; {near}known: {', '.join(known)}")
+        # Without rows those are compared of which it is one.
+        report = replace(report, rows=found[0])
     try:
         bound = report.bound
     except InputError as error:
