@@ -62,7 +62,15 @@ fn place(line: usize, entries: &[Entry]) -> Result<Place, TopologyError> {
 fn edge(line: usize, entries: &[Entry]) -> Result<Edge, TopologyError> {
     let source = required(line, entries, "edge", "source")?;
     let target = required(line, entries, "edge", "target")?;
-    Ok(Edge { line, source, target, speed: number(entries, "LinkSpeedRaw")? })
+    let text = |key| find(entries, key).map(|entry| entry.value.text()).unwrap_or_default();
+    Ok(Edge {
+        line,
+        source,
+        target,
+        speed: number(entries, "LinkSpeedRaw")?,
+        number: text("LinkSpeed"),
+        unit: text("LinkSpeedUnits"),
+    })
 }
 
 fn find<'e, 't>(entries: &'e [Entry<'t>], key: &str) -> Option<&'e Entry<'t>> {

@@ -127,7 +127,7 @@ impl Document {
             "edge" => {
                 let source = required(element, "source", line)?;
                 let target = required(element, "target", line)?;
-                self.graph.edges.push(Edge { line, source, target, speed: None });
+                self.graph.edges.push(Edge { line, source, target, ..Edge::default() });
                 self.within = Within::Edge;
             }
             "data" if self.within != Within::Nothing => {
@@ -172,6 +172,8 @@ impl Document {
             ("Latitude", Some(place), _) => place.latitude = number()?,
             ("Longitude", Some(place), _) => place.longitude = number()?,
             ("LinkSpeedRaw", _, Some(edge)) => edge.speed = number()?,
+            ("LinkSpeed", _, Some(edge)) => edge.number = value.to_string(),
+            ("LinkSpeedUnits", _, Some(edge)) => edge.unit = value.to_string(),
             _ => {}
         }
         Ok(())

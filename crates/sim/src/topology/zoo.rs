@@ -1,8 +1,9 @@
 //! From a graph of the Topology Zoo to a network: places become switches, each with hosts on access links.
 //!
-//! A link's rate is its `LinkSpeedRaw` (bit/s) if the graph has it; its delay is the great-circle distance of
-//! its ends at two thirds of the speed of light. Duplicate edges and self-loops are removed, with a warning
-//! that names the rate that is lost.
+//! A link's rate is its `LinkSpeedRaw` (bit/s), or its `LinkSpeed` in its `LinkSpeedUnits`, if the graph has
+//! them; its delay is the great-circle distance of its ends at two thirds of the speed of light. Warnings count
+//! the links that have a default instead. Duplicate edges and self-loops are removed, with a warning that names
+//! the rate that is lost.
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
 
@@ -17,7 +18,7 @@ use crate::units::{Rate, Time};
 /// Values that the graph does not contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ZooOptions {
-    /// Rate of links without `LinkSpeedRaw`.
+    /// Rate of links whose edge states none.
     pub default_rate: Rate,
     /// Delay of links with an end of unknown location.
     pub default_delay: Time,
@@ -42,7 +43,7 @@ impl ZooOptions {
 
     pub fn read(p: &mut Parameters) -> ZooOptions {
         let d = ZooOptions::default();
-        let rate = "GML and GraphML: rate of links without LinkSpeedRaw.";
+        let rate = "GML and GraphML: rate of links without LinkSpeedRaw, or LinkSpeed and LinkSpeedUnits.";
         let delay = "GML and GraphML: delay of links with an end whose coordinates are unknown.";
         ZooOptions {
             default_rate: p.rate("default_rate", d.default_rate, rate),
@@ -89,6 +90,9 @@ pub(super) struct Edge {
     pub target: String,
     /// `LinkSpeedRaw`, bit/s.
     pub speed: Option<f64>,
+    /// `LinkSpeed` and `LinkSpeedUnits`, such as "2.5" and "G".
+    pub number: String,
+    pub unit: String,
 }
 
 impl Graph {
@@ -132,9 +136,10 @@ impl Graph {
             }
         }
         let mut joined: FxHashMap<(usize, usize), Rate> = FxHashMap::default();
-        let (mut loops, mut duplicates, mut unplaced) = (
+        let (mut loops, mut duplicates, mut unplaced, mut unrated) = (
             Changed::new("self-loop(s) dropped"),
             Changed::new("duplicate edge(s) dropped"),
+            Changed::new("link(s)"),
             Changed::new("link(s)"),
         );
         for edge in &self.edges {
@@ -158,17 +163,27 @@ impl Graph {
                     options.default_delay
                 }
             };
-            let rate = edge.rate()?.unwrap_or(options.default_rate);
+            let rate = edge.rate()?.unwrap_or_else(|| {
+                unrated.add(edge.line, ends());
+                options.default_rate
+            });
             joined.insert((a.min(b), a.max(b)), rate);
             topology.links.push(Link { a: (first + a) as NodeId, b: (first + b) as NodeId, rate, delay });
         }
         let default =
             format!(" without the coordinates of both ends have default_delay = {}", options.default_delay);
         let first = ", as a link has the rate of its first edge";
-        Ok([loops.warning(""), duplicates.warning(first), unplaced.warning(&default)]
-            .into_iter()
-            .flatten()
-            .collect())
+        let rate = format!(
+            " without LinkSpeedRaw, or LinkSpeed with LinkSpeedUnits, have default_rate = {}",
+            options.default_rate
+        );
+        let warnings = [
+            loops.warning(""),
+            duplicates.warning(first),
+            unplaced.warning(&default),
+            unrated.warning(&rate),
+        ];
+        Ok(warnings.into_iter().flatten().collect())
     }
 }
 
@@ -188,17 +203,35 @@ impl Place {
     }
 }
 
+/// Bit/s that a link may have: 1 Pbit/s is more than any has.
+const SPEEDS: std::ops::RangeInclusive<f64> = 1.0..=1e15;
+
 impl Edge {
     fn rate(&self) -> Result<Option<Rate>, TopologyError> {
-        match self.speed {
+        match self.speed.or_else(|| self.in_units()) {
             None => Ok(None),
-            // 1 Pbit/s is more than any link has.
-            Some(speed) if (1.0..=1e15).contains(&speed) => Ok(Some(Rate(speed.round() as u64))),
+            Some(speed) if SPEEDS.contains(&speed) => Ok(Some(Rate(speed.round() as u64))),
             Some(speed) => {
                 let message = format!("LinkSpeedRaw {speed} is not a valid rate: expected 1 to 1e15 bit/s");
                 Err(TopologyError::line(self.line, message))
             }
         }
+    }
+
+    /// `LinkSpeed` in bit/s; none where it or its unit is missing or another text, such as "10-100".
+    fn in_units(&self) -> Option<f64> {
+        let unit = self.unit.trim();
+        let (prefix, rest) = unit.split_at_checked(1)?;
+        let factor = match prefix {
+            "k" | "K" => 1e3,
+            "m" | "M" => 1e6,
+            "g" | "G" => 1e9,
+            "t" | "T" => 1e12,
+            _ => return None,
+        };
+        let is_of_bits = ["", "b", "bps", "b/s", "bit", "bit/s", "bits/s"].contains(&rest);
+        let number = self.number.trim().parse::<f64>().ok().filter(|_| is_of_bits)?;
+        Some(number * factor).filter(|speed| SPEEDS.contains(speed))
     }
 
     fn unknown(&self, id: &str, known: usize, places: &[Place]) -> TopologyError {

@@ -36,6 +36,31 @@ fn duplicates_and_loops_are_dropped_with_a_warning() {
 }
 
 #[test]
+fn links_have_the_speed_in_its_units_or_the_default_rate_with_a_warning() {
+    let speed = |text: &str| {
+        let (t, warnings) = zoo(&TWO.replacen("LinkSpeedRaw 1e10", text, 1)).unwrap();
+        (t.links[2].rate, warnings)
+    };
+    assert_eq!(
+        speed("LinkSpeed \"2.5\" LinkSpeedUnits \"G\"").0,
+        Rate(2_500_000_000),
+        "a text, as the Zoo has it"
+    );
+    assert_eq!(speed("LinkSpeed 155 LinkSpeedUnits \"Mbps\"").0, Rate::from_mbps(155));
+    assert_eq!(speed("LinkSpeed 1 LinkSpeedUnits \"G\" LinkSpeedRaw 4e10").0, Rate::from_gbps(40));
+    let expected = "1 link(s) without LinkSpeedRaw, or LinkSpeed with LinkSpeedUnits, have default_rate = \
+                    100Gbps (first: line 6, A-b - Bé)";
+    for text in [
+        "",
+        "LinkSpeed 40",
+        "LinkSpeed \"10-40\" LinkSpeedUnits \"G\"",
+        "LinkSpeed 4 LinkSpeedUnits \"GB/s\"",
+    ] {
+        assert_eq!(speed(text), (Rate::from_gbps(100), vec![expected.to_string()]), "{text}");
+    }
+}
+
+#[test]
 fn each_defect_is_reported_with_its_line() {
     for (from, to, expected) in [
         ("graph [", "grap [", "z.gml: no `graph [ ... ]` in the file: is it GML?"),

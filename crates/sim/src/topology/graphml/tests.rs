@@ -31,6 +31,19 @@ fn the_same_graph_gives_the_same_network_as_in_gml() {
 }
 
 #[test]
+fn links_have_the_speed_in_its_units() {
+    let keys = "<key attr.name=\"LinkSpeed\" for=\"edge\" id=\"d1\" /><key attr.name=\"LinkSpeedUnits\" id=\"d5\" />";
+    let text = TWO.replacen(
+        "<key attr.name=\"LinkSpeedRaw\" attr.type=\"double\" for=\"edge\" id=\"d1\" />",
+        keys,
+        1,
+    );
+    let text = text.replacen("10000000000.0</data>", "40</data><data key=\"d5\">G</data>", 1);
+    let (t, warnings) = read(text.as_bytes(), "z.graphml", &ZooOptions::default()).unwrap();
+    assert_eq!((t.links[2].rate, warnings), (Rate::from_gbps(40), Vec::new()));
+}
+
+#[test]
 fn each_defect_is_reported_with_its_line() {
     for (from, to, expected) in [
         ("target=\"1\"", "target=\"7\"", "z.graphml:10: edge to unknown node \"7\""),
