@@ -99,8 +99,9 @@ pub fn read(
     groups: &FxHashMap<String, Vec<u32>>,
     choices: &Choices,
 ) -> Result<Imported, String> {
+    let ranks = files.len() as u32;
     let mut made = Made {
-        ranks: files.len() as u32,
+        ranks,
         groups: groups.clone(),
         known: Vec::new(),
         instances: Vec::new(),
@@ -109,6 +110,7 @@ pub fn read(
         raised: 0,
         rated: 0,
     };
+    made.groups.retain(|name, group| !is_of_all(name, group, ranks));
     let mut lists = Vec::new();
     let (mut unordered, mut all) = (0usize, 0usize);
     for (rank, (name, bytes)) in files.iter().enumerate() {
@@ -173,6 +175,11 @@ pub fn read(
     Ok(Imported { graph, assumed })
 }
 
+/// Whether a group is PyTorch's default one, "0", and has all ranks in order, as one without a name has.
+fn is_of_all(name: &str, ranks: &[u32], count: u32) -> bool {
+    name == "0" && (ranks.is_empty() || ranks.iter().copied().eq(0..count))
+}
+
 /// What is made of the nodes of all ranks.
 struct Made {
     ranks: u32,
@@ -197,8 +204,11 @@ impl Made {
             "its inputs name process groups: expected a list of {\"pg_name\": name, \"ranks\": list}",
         )?;
         for (name, ranks) in named {
+            if given.contains_key(&name) || is_of_all(&name, &ranks, self.ranks) {
+                continue;
+            }
             let known = self.groups.entry(name.clone()).or_insert_with(|| ranks.clone());
-            if *known != ranks && !given.contains_key(&name) {
+            if *known != ranks {
                 return Err(format!(
                     "group \"{name}\" has the ranks {ranks:?}, but another node gives it {known:?}"
                 ));
@@ -225,7 +235,7 @@ impl Made {
     }
 
     fn group(&mut self, name: &str) -> Result<u32, String> {
-        let name = if name == "0" { "" } else { name };
+        let name = if name == "0" && !self.groups.contains_key(name) { "" } else { name };
         if let Some(at) = self.known.iter().position(|(known, _)| known == name) {
             return Ok(at as u32);
         }

@@ -338,6 +338,26 @@ fn groups_come_from_the_metadata_of_pytorch() {
 }
 
 #[test]
+fn a_group_0_has_the_ranks_that_a_file_or_the_metadata_gives_it() {
+    let group = bytes_field(10, &[bytes_field(1, b"pg_name"), bytes_field(29, b"0")].concat());
+    let call = [attribute("comm_type", 0), attribute("comm_size", 100), group].concat();
+    let files: Vec<_> = (0..4).map(|rank| (format!("t.{rank}.et"), trace(&[(2, 7, call.clone())]))).collect();
+    let order = |found: Imported, n: u32| -> Vec<u32> { (0..n).map(|at| found.graph.rank(0, at)).collect() };
+    let read = |groups: &[u32]| {
+        let groups = FxHashMap::from_iter([("0".to_string(), groups.to_vec())]);
+        chakra::read(&files, &groups, &CHOICES).map(|found| order(found, 4))
+    };
+    assert_eq!(read(&[0, 2, 1, 3]).expect("a graph"), [0, 2, 1, 3]);
+    assert_eq!(read(&[]).expect("a graph"), [0, 1, 2, 3]);
+    let error = read(&[0, 1]).expect_err("ranks 2 and 3 call it, too");
+    assert!(error.ends_with("rank 2 is not in group \"0\""), "{error}");
+    let text = "['[{\"pg_name\": \"0\", \"ranks\": [1, 0]}]']";
+    let inputs = bytes_field(8, &bytes_field(1, text.as_bytes()));
+    let both = trace(&[(1, 1, inputs), (2, 7, call)]);
+    assert_eq!(order(chakra_of(&[both.clone(), both]).expect("a graph"), 2), [1, 0]);
+}
+
+#[test]
 fn a_barrier_needs_no_size_and_messages_need_both_ends() {
     let barrier = trace(&[(1, 7, attribute("comm_type", 9))]);
     let graph = chakra_of(&[barrier.clone(), barrier]).expect("a graph").graph;
