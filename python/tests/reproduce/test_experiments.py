@@ -451,3 +451,24 @@ def test_a_table_of_slowdowns_has_a_column_for_each_bin():
     assert panels._of_other_bins([one, halves]) == [0.5, 1.0]
     many = [{"share": n / 20} for n in range(1, 21)]
     assert panels._of_other_bins([many]) == list(panels.SHOWN_SHARES) == panels._of_other_bins([])
+
+
+def test_an_option_that_a_variant_overrides_has_no_effect_and_says_so(tmp_path, capsys):
+    (tmp_path / "scenario.toml").write_text(
+        '[topology]\nkind = "star"\nhosts = 4\n[[workload]]\nkind = "poisson"\nduration = "1ms"\n'
+    )
+    (tmp_path / "experiment.toml").write_text(
+        'title = "t"\nscenario = "scenario.toml"\nduration_keys = ["workload.0.duration"]\n'
+        '[small]\nsays = "s"\n[full]\nsays = "the published size"\n[[axis]]\nname = "mix"\nvariants = [\n'
+        '  { name = "web", set = {} },\n'
+        '  { name = "rpc", set = { workload = [{ kind = "poisson", duration = "4ms" }] } },\n'
+        ']\n[[figure]]\nname = "f"\ntitle = "F"\nkind = "bars"\nlines = "mix"\nmetric = "fct_mean"\n'
+    )
+    found = experiments.load(str(tmp_path))
+    size = runner.chosen_size(found, full=True, duration="2ms")
+    assert size.says == "Chosen part of the full size: 2 ms of arrivals, seed 1"
+    runner.plan_points(found, size, tmp_path / "out")
+    warning = "warning: --duration has no effect on lines that set workload (f: rpc)\n"
+    assert capsys.readouterr().err == warning
+    runner.plan_points(found, runner.chosen_size(found), tmp_path / "out")
+    assert capsys.readouterr().err == ""

@@ -11,7 +11,7 @@ import argparse
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -42,6 +42,9 @@ class Size:
     chosen_seeds: bool = False
     """Whether the user chose the seeds: then they are those of figures with seeds of their own, too."""
 
+    chosen_keys: dict[str, str] = field(default_factory=dict)
+    """Keys of the scenario that the user chose, each with the option that did."""
+
     def seeds_of(self, figure: FigureDefinition) -> list[int]:
         """Return the seeds of a figure."""
         return self.seeds if self.chosen_seeds or not figure.seeds else figure.seeds
@@ -67,12 +70,15 @@ def chosen_size(
     """
     size = experiment.sizes["full" if full else "small"]
     settings = dict(size.get("set", {}))
+    asked = {"--hosts": hosts, "--duration": duration}
     hosts = hosts if hosts is not None else size.get("hosts")
     duration = duration or size.get("duration")
+    own: dict[str, list[str]] = {"--duration": list(experiment.duration_keys)}
     if hosts is not None:
         if str(hosts) not in experiment.hosts:
             known = ", ".join(experiment.hosts) or "none: its network is fixed"
             raise InputError(f"{experiment.name} cannot be run with {hosts} hosts; known: {known}")
+        own["--hosts"] = list(experiment.hosts[str(hosts)])
         settings = scenarios.layered(settings, experiment.hosts[str(hosts)])
     if duration is not None:
         if not experiment.duration_keys:
@@ -82,7 +88,9 @@ def chosen_size(
                 f'--duration {duration}: expected a time such as "5ms" (units: ps, ns, us, ms, s)'
             )
         settings = scenarios.layered(settings, dict.fromkeys(experiment.duration_keys, duration))
-    parts = [size["says"]] if size.get("says") and not only else []
+    chosen_keys = {key: option for option, of in asked.items() if of is not None for key in own[option]}
+    is_part = bool(only or (full and chosen_keys))
+    parts = [size["says"]] if size.get("says") and not is_part else []
     parts += [f"{axis} {_spans(names)}" for axis, names in (only or {}).items()]
     if hosts is not None:
         parts.append(f"{hosts} hosts")
@@ -91,9 +99,14 @@ def chosen_size(
     chosen, seeds = seeds is not None, list(seeds or experiment.seeds("full" if full else "small"))
     parts.append(_seeds_text(seeds))
     label = "Full size" if full else "Small size"
-    label = f"Chosen part{' of the full size' if full else ''}" if only else label
+    label = f"Chosen part{' of the full size' if full else ''}" if is_part else label
     return Size(
-        full=full, says=f"{label}: {', '.join(parts)}", settings=settings, seeds=seeds, chosen_seeds=chosen
+        full=full,
+        says=f"{label}: {', '.join(parts)}",
+        settings=settings,
+        seeds=seeds,
+        chosen_seeds=chosen,
+        chosen_keys=chosen_keys,
     )
 
 
@@ -302,6 +315,8 @@ def plan_points(
     only = only or {}
     source = scenarios.load(experiment.scenario)
     plan: Plan = []
+    without: dict[tuple[str, str], dict[str, None]] = {}
+    """Of options of the user and settings that override them: lines of figures that have these settings."""
     for figure in experiment.figures:
         if part and figure.name not in part.figures:
             continue
@@ -315,8 +330,13 @@ def plan_points(
                 if part and any(variant not in part.only.get(axis, [variant]) for axis, variant in full):
                     continue
                 # The size comes first: the settings of a variant override it.
-                changes = scenarios.layered(size.settings, experiment.settings(figure, full, full=size.full))
+                own = experiment.settings(figure, full, full=size.full)
+                changes = scenarios.layered(size.settings, own)
                 name = ", ".join(variant for _, variant in full)
+                for key, option in size.chosen_keys.items():
+                    setting = next((path for path in own if f"{key}.".startswith(f"{path}.")), None)
+                    if setting is not None:
+                        without.setdefault((option, setting), {})[f"{figure.name}: {name}"] = None
                 try:
                     points = [
                         store.point(out, source, changes, seed, name=name, place=place)
@@ -326,6 +346,9 @@ def plan_points(
                     at = f'{experiment.folder / "experiment.toml"}: figure "{figure.name}": {name}'
                     raise InputError(f"{at}: {str(error).removeprefix('--set ')}") from None
                 plan.append((figure, choice, label, points))
+    for (option, setting), names in without.items():
+        lines = pooling.shortened(list(names))
+        print(f"warning: {option} has no effect on lines that set {setting} ({lines})", file=sys.stderr)
     groups.check(experiment, plan)
     # Lines of costs may differ in their threads alone.
     if not only and part is None and not experiment.measures_cost:
