@@ -1,9 +1,9 @@
 """The flow of a packet by its headers: addresses, protocol, ports, and bytes of payload.
 
-What `links` finds IP in; IPv4 and IPv6 with their extension headers and fragments; ports of TCP, UDP and
-SCTP; of UDP, the headers of `transports`. Payload is counted from what the headers say, so captures may be
-cut to them, but never beyond what the record says was on the wire. A length of 0 (segmentation offload,
-jumbograms) stands for the length of the record.
+What `links` finds IP in; IPv4 and IPv6 with their extension headers and fragments; what is in `tunnels`, as
+the flow of the inner packet; ports of TCP, UDP and SCTP; of UDP, the headers of `transports`. Payload is
+counted from what the headers say, so captures may be cut to them, but never beyond what the record says was
+on the wire. A length of 0 (segmentation offload, jumbograms) stands for the length of the record.
 
 Source: RFC 791, RFC 8200 §4, RFC 4302 §2.2, RFC 9293 §3.1, RFC 768.
 """
@@ -14,7 +14,7 @@ import ipaddress
 from functools import lru_cache
 from typing import NamedTuple
 
-from weftline.packets import links
+from weftline.packets import links, tunnels
 from weftline.packets.captures import Captured
 from weftline.packets.links import Unread
 from weftline.packets.transports import Content, Numbers, content, inside_int, need
@@ -71,11 +71,18 @@ def segment(packet: Captured) -> Segment | Fragment | Unread:
     at = links.network_header(data, packet.link_type, packet.length)
     if isinstance(at, Unread):
         return at
+    return _ip(data, at, max(packet.length - at, 0), 0)
+
+
+def _ip(data: bytes, at: int, on_wire: int, depth: int) -> Segment | Fragment | Unread:
+    """Read a packet from byte `at` on, in `depth` tunnels."""
+    if depth > links.MAX_NESTED:
+        return links.NESTED
     need(data, at + 1)
-    version, on_wire = data[at] >> 4, max(packet.length - at, 0)
+    version = data[at] >> 4
     if version == 4:
-        return _ipv4(data, at, on_wire)
-    return _ipv6(data, at, on_wire) if version == 6 else Unread(f"IP version {version}")
+        return _ipv4(data, at, on_wire, depth)
+    return _ipv6(data, at, on_wire, depth) if version == 6 else Unread(f"IP version {version}")
 
 
 @lru_cache(maxsize=1 << 16)
@@ -83,7 +90,7 @@ def _address(packed: bytes) -> str:
     return str(ipaddress.ip_address(packed))
 
 
-def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | Fragment | Unread:
+def _ipv4(data: bytes, at: int, on_wire: int, depth: int) -> Segment | Fragment | Unread:
     length = 4 * (data[at] & 15)
     if length < 20:
         return Unread("IPv4 with a header of less than 20 bytes")
@@ -95,11 +102,11 @@ def _ipv4(data: bytes, at: int, on_wire: int) -> Segment | Fragment | Unread:
     offset, key = 8 * (place & 0x1FFF), (src, dst, protocol, identification)
     if offset:
         return Fragment(key, offset, max(left, 0), is_overlong)
-    found = _transport(data, at + length, protocol, src, dst, left)
+    found = _transport(data, at + length, protocol, src, dst, left, depth)
     return _completed(found, left, is_overlong, key if place & 0x2000 else None)
 
 
-def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | Fragment:
+def _ipv6(data: bytes, at: int, on_wire: int, depth: int) -> Segment | Fragment | Unread:
     need(data, at + 40)
     stated, protocol = int.from_bytes(data[at + 4 : at + 6], "big"), data[at + 6]
     left, is_overlong = min(stated or on_wire, on_wire - 40), stated > on_wire - 40
@@ -117,7 +124,8 @@ def _ipv6(data: bytes, at: int, on_wire: int) -> Segment | Fragment:
                 return Fragment(identity, place & 0xFFF8, max(part, 0), is_overlong)
             key = identity if place & 1 else None
         protocol, at, left = data[at], at + size, left - size
-    return _completed(_transport(data, at, protocol, src, dst, left), part, is_overlong, key)
+    found = _transport(data, at, protocol, src, dst, left, depth)
+    return _completed(found, part, is_overlong, key)
 
 
 def _extension_bytes(data: bytes, at: int, protocol: int) -> int:
@@ -125,19 +133,32 @@ def _extension_bytes(data: bytes, at: int, protocol: int) -> int:
     return 4 * (units + 2) if protocol == _AUTHENTICATION else 8 * (units + 1)
 
 
-def _completed(found: Segment, part: int, is_overlong: bool, key: FragmentKey | None) -> Segment:
+def _completed(
+    found: Segment | Fragment | Unread, part: int, is_overlong: bool, key: FragmentKey | None
+) -> Segment | Fragment | Unread:
     """Add what the IP header says; `part` are the bytes after it, or after the header of a fragment."""
-    if not is_overlong and key is None:
+    if isinstance(found, Unread) or not (is_overlong or key is not None):
         return found
+    if key is None or isinstance(found, Fragment):
+        return found._replace(is_overlong=True) if is_overlong else found
+    # In a fragment, headers of inner packets state more than it has.
     return found._replace(is_overlong=is_overlong, key=key, before=max(part, 0) - found.payload)
 
 
-def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: int) -> Segment:
+def _transport(
+    data: bytes, at: int, protocol: int, src: str, dst: str, left: int, depth: int
+) -> Segment | Fragment | Unread:
     """Read from byte `at` on, where `left` bytes of the packet begin."""
+    if depth > links.MAX_NESTED:
+        return links.NESTED
     while protocol == _AUTHENTICATION:
         need(data, at + 2)
         size = _extension_bytes(data, at, protocol)
         protocol, at, left = data[at], at + size, left - size
+    if protocol in tunnels.PROTOCOLS:
+        within = tunnels.of_protocol(data, at, protocol, at + left)
+        if within is not None:
+            return _in_tunnel(data, within, at + left, depth)
     if protocol not in _WITH_PORTS:
         return Segment(src, dst, protocol, (0, 0), max(left, 0), None, False)
     need(data, at + 4)
@@ -146,7 +167,11 @@ def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: in
         inside = inside_int(data, at + 8, ports[1], left - 8)
         if inside is not None:
             size, protocol = inside
-            return _transport(data, at + 8 + size, protocol, src, dst, left - 8 - size)
+            return _transport(data, at + 8 + size, protocol, src, dst, left - 8 - size, depth + 1)
+        if ports[1] in tunnels.PORTS:
+            within = tunnels.of_port(data, at + 8, ports[1], at + left)
+            if within is not None:
+                return _in_tunnel(data, within, at + left, depth)
         found: Content = content(data, at + 8, ports[1], max(left - 8, 0))
         source = ports[0] if found.flow is None else found.flow
         return Segment(src, dst, UDP, (source, found.port), found.payload, found.numbers, False)
@@ -158,3 +183,7 @@ def _transport(data: bytes, at: int, protocol: int, src: str, dst: str, left: in
     # A SYN has a number of its own, before that of the first byte.
     first = int.from_bytes(data[at + 4 : at + 8], "big") + opens
     return Segment(src, dst, TCP, ports, payload, Numbers(first, payload, 32, 0), opens)
+
+
+def _in_tunnel(data: bytes, at: int | Unread, end: int, depth: int) -> Segment | Fragment | Unread:
+    return at if isinstance(at, Unread) else _ip(data, at, max(end - at, 0), depth + 1)

@@ -26,7 +26,7 @@ _SNAP = b"\xaa\xaa\x03\0\0\0"
 _PPP_IP, _PPP_MPLS = (0x0021, 0x0057), (0x0281, 0x0283)
 _NETLINK = 824
 """ARPHRD_ value of captures of netlink."""
-_MAX_NESTED = 8
+MAX_NESTED = 8
 _OTHERS = {
     0x0806: "ARP",
     0x8035: "RARP",
@@ -51,6 +51,10 @@ class Unread(NamedTuple):
     kind: str
     is_known: bool = True
     """Whether the bytes that tell its kind are unlikely in anything else."""
+
+
+NESTED = Unread("nested encapsulations")
+"""What is in more than `MAX_NESTED` of them."""
 
 
 def link_types() -> str:
@@ -81,24 +85,24 @@ def network_header(data: bytes, link_type: int, length: int) -> int | Unread:
     need(data, at)
     if _number(data, hardware) == _NETLINK:
         return Unread("netlink")
-    return _of_type(data, _number(data, kind), at, length, 0)
+    return of_type(data, _number(data, kind), at, length)
 
 
 def ethernet(data: bytes, at: int, end: int, depth: int = 0) -> int | Unread:
     """Return the byte at which the IP header begins in a frame from byte `at` to `end`."""
     need(data, at + 14)
-    return _of_type(data, _number(data, at + 12), at + 14, end, depth)
+    return of_type(data, _number(data, at + 12), at + 14, end, depth)
 
 
-def _of_type(data: bytes, kind: int, at: int, end: int, depth: int) -> int | Unread:
-    """Go on from byte `at`, before which an EtherType stands."""
+def of_type(data: bytes, kind: int, at: int, end: int, depth: int = 0) -> int | Unread:
+    """Return the byte at which the IP header begins in what is of an EtherType."""
     while kind in _TAGS:
         need(data, at + 4)
         kind, at = _number(data, at + 2), at + 4
     if kind in _IP:
         return at
-    if depth == _MAX_NESTED:
-        return Unread("nested encapsulations")
+    if depth == MAX_NESTED:
+        return NESTED
     if kind in _MPLS:
         return _below_labels(data, at, end, depth + 1)
     if kind == _PPPOE:
@@ -110,7 +114,7 @@ def _of_type(data: bytes, kind: int, at: int, end: int, depth: int) -> int | Unr
         if data[at : at + 6] != _SNAP:
             return Unread("LLC (IEEE 802.2)", is_known=False)
         need(data, at + 8)
-        return _of_type(data, _number(data, at + 6), at + 8, end, depth + 1)
+        return of_type(data, _number(data, at + 6), at + 8, end, depth + 1)
     other = _OTHERS.get(kind)
     return Unread(other) if other else Unread(f"EtherType 0x{kind:04x}", is_known=False)
 
