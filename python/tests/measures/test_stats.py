@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from weftline.measures import stats
+from weftline.measures import lines, stats
+from weftline.sweeps import tables
 
 
 @pytest.mark.parametrize(
@@ -102,3 +103,14 @@ def test_an_unpaired_difference_has_the_interval_that_was_asked_for():
     # Not even, as the squares are not.
     assert abs(bootstrap.high + bootstrap.low - 2 * bootstrap.mean) > 0.01
     assert stats.difference({1: 2.0}, {2: 1.0}, method="bootstrap").estimate.low is None
+
+
+def test_uneven_intervals_have_the_same_ends_everywhere():
+    found = stats.estimate([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0], method="bootstrap")
+    mean = lines.Mean.of_estimate(found)
+    assert not found.is_even and (mean.low, mean.high) == (found.low, found.high)
+    assert mean.text(str) == tables.estimate_text(found, str) == f"{found.mean} [{found.low}, {found.high}]"
+    double = mean.scaled(2.0)
+    assert (double.value, double.low, double.high) == (2 * found.mean, 2 * found.low, 2 * found.high)
+    even = stats.estimate([1.0, 2.0, 3.0, 4.0])
+    assert even.is_even and lines.Mean.of_estimate(even).ends is None

@@ -406,12 +406,13 @@ PINT_COUNTS = (
     ("paths_changed", "paths changed"),
     ("inconsistent", "inconsistent"),
     ("strays", "set aside"),
+    ("repeated", "that repeat a packet"),
     ("unserved", "of packets without a query"),
     ("other_plan", "of another plan"),
     ("hops_refused", "with an impossible number of hops"),
     ("impossible", "that no hop writes"),
     ("evicted", "records evicted by --memory"),
-    ("not_kept", "records and events beyond the limit"),
+    ("not_kept", "records and events beyond --memory"),
 )
 """What happened to digests of PINT."""
 
@@ -449,8 +450,13 @@ def _summary(summary: dict[str, Any]) -> str:
         rest = ", ".join(f"{summary[f'{name}_groups']:,} {name}" for name in names)
         lines.append(f"report datagrams: {counts['report_groups']:,} received, {rest}")
     for decoded in summary.get("pint", []):
-        happened = [f"{decoded[key]:,} {text}" for key, text in PINT_COUNTS if decoded[key]]
+        happened = [f"{decoded[key]:,} {text}" for key, text in PINT_COUNTS if decoded.get(key)]
         lines.append(f"PINT: {decoded['digests']:,} digests" + "".join(f", {text}" for text in happened))
+        if unstated := decoded.get("without_version"):
+            lines.append(
+                f"PINT: {unstated:,} digests in IPv4 ids or INT's flags do not state the version of their plan: "
+                f"they are read as of plan {decoded['plan']}, and are wrong if switches run another one"
+            )
     if counts["pint_digests"] and not summary.get("pint"):
         lines.append("PINT: digests are decoded with --plan; those of runs by weftline pint decode")
     for key, text in (("malformed", "malformed"), ("malformed_in_reports", "malformed packets in reports")):

@@ -276,6 +276,7 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
     maximal = plan.facts()["hops"]["maximal"]
     about = [
         *_late(found["counts"]),
+        *_repeated(found["counts"]),
         *_too_long(found, maximal),
         *_several_paths(found),
         *_other_ids(options.topology, found),
@@ -301,6 +302,17 @@ def _late(counts: dict[str, int]) -> list[str]:
     return [
         f"{counts['late']:,} digests are older than the newest one before them by more than --idle: the "
         "clocks of sinks differ, or times are wrong. Where the newest time steps ahead, flows may end as idle"
+    ]
+
+
+def _repeated(counts: dict[str, int]) -> list[str]:
+    """Return a warning if most digests are of packets that the record of their flow had used."""
+    repeated = counts.get("repeated", 0)
+    if 2 * repeated <= counts["digests"]:
+        return []
+    return [
+        f"{repeated:,} of {counts['digests']:,} digests have a packet_id that their record has used, and are "
+        "left out: ids must differ from packet to packet of a flow"
     ]
 
 
@@ -379,7 +391,7 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
     lower_bound = "at least " if found["flows_are_minimum"] else ""
     print(
         f"{found['rows']:,} digests, {_refused(counts):,} refused, {lower_bound}{flows:,} flows"
-        + (f" with {records:,} records: one ends where the path changes" if records != flows else "")
+        + (f" with {records:,} records: one for each path or number of hops" if records != flows else "")
     )
     for key, text in (
         ("other_plan", "of another plan"),
@@ -395,11 +407,12 @@ def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) ->
             ("paths_changed", "changed"),
             ("inconsistent", "inconsistent"),
             ("strays", "digests set aside"),
+            ("repeated", "digests that repeat a packet"),
             ("loops", "loops"),
             ("evicted", "records evicted because the memory limit was reached"),
             ("idle", "records idle"),
         )
-        if counts[key]
+        if counts.get(key)
     ]
     if happened:
         print(", ".join(happened))

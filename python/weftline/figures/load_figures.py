@@ -39,7 +39,7 @@ def load_curve(
     known = [(label, x, line, mean) for label, x, line, mean in means if mean is not None]
     return curve(
         title,
-        [(label, x, _scaled(mean, found.scale)) for label, x, _, mean in known],
+        [(label, x, mean.scaled(found.scale)) for label, x, _, mean in known],
         axes=(axis, found.axis or found.title),
         log=log,
         caption=caption,
@@ -80,11 +80,6 @@ def curve(
     note = "Bars are 95 % intervals over the seeds." if bars else ""
     tables = [table] if table else []
     return Figure(title=title, spec=spec, caption=f"{caption} {note}".strip(), tables=tables)
-
-
-def _scaled(mean: Mean, factor: float) -> Mean:
-    interval = None if mean.interval is None else mean.interval * factor
-    return Mean(mean.value * factor, interval, bin_width=mean.bin_width * factor)
 
 
 def _short(value: float) -> float:

@@ -466,7 +466,9 @@ def _qualifier(lines: Sequence[Line], name: str) -> str:
 def _number(mean: Mean | None) -> dict[str, Any] | None:
     if mean is None:
         return None
-    found = {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
+    found: dict[str, Any] = {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
+    if mean.interval is not None:
+        found |= {"low": mean.low, "high": mean.high}
     return found | ({"bin": mean.bin_width} if mean.bin_width else {})
 
 

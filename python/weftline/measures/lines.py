@@ -42,6 +42,8 @@ class Mean:
     """How many runs have the value, where that is known."""
     bin_width: float = 0.0
     """Width of the bins whose lower edges the values are, which `interval` leaves out; 0: they are exact."""
+    ends: tuple[float, float] | None = None
+    """The ends of the interval, without bins, where they are not equally far from the mean."""
 
     @classmethod
     def of(
@@ -60,22 +62,35 @@ class Mean:
     def of_estimate(cls, found: stats.Estimate, scale: float = 1.0) -> Mean:
         """Return an estimate as a mean, times `scale`."""
         half = None if found.half is None else scale * (found.half - found.bin_width / 2)
-        return cls(found.mean * scale, half, found.count, found.bin_width * scale)
+        ends = None
+        if found.low is not None and found.high is not None and not found.is_even:
+            ends = (found.low * scale, (found.high - found.bin_width) * scale)
+        return cls(found.mean * scale, half, found.count, found.bin_width * scale, ends)
+
+    def scaled(self, by: float) -> Mean:
+        """Return the mean and its interval times a factor."""
+        interval = None if self.interval is None else self.interval * by
+        ends = None if self.ends is None else (self.ends[0] * by, self.ends[1] * by)
+        return replace(
+            self, value=self.value * by, interval=interval, bin_width=self.bin_width * by, ends=ends
+        )
 
     @property
     def low(self) -> float:
         """Lower end of the interval; the mean itself without one."""
-        return self.value - (self.interval or 0)
+        return self.ends[0] if self.ends else self.value - (self.interval or 0)
 
     @property
     def high(self) -> float:
         """Upper end of the interval, at the upper edges of bins; the mean itself without one."""
-        return self.value + (0 if self.interval is None else self.interval + self.bin_width)
+        high = self.ends[1] if self.ends else self.value + (self.interval or 0)
+        return high if self.interval is None else high + self.bin_width
 
     def text(self, write: Callable[[float | None], str]) -> str:
         """Return ``"1.23"``, ``"1.23 ±0.05"``, or both ends, each number as `write` writes it."""
-        if self.interval is not None and self.bin_width:
-            return f"{write(self.value)} [{write(max(0.0, self.low))}, {write(self.high)}]"
+        if self.interval is not None and (self.bin_width or self.ends):
+            low = max(0.0, self.low) if self.bin_width else self.low
+            return f"{write(self.value)} [{write(low)}, {write(self.high)}]"
         return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"
 
 

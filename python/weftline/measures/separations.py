@@ -50,7 +50,12 @@ class Subject:
         """Return the mean over a line's runs."""
         values = self.values(line)
         keys = keys_of(line.runs)
-        return Mean.of(list(values.values()), keys=[keys[seed] for seed in values], bin_width=self.bin_width)
+        return Mean.of(
+            list(values.values()),
+            line.interval,
+            keys=[keys[seed] for seed in values],
+            bin_width=self.bin_width,
+        )
 
     def is_paired(self, line: Line, other: Line) -> bool:
         """Return whether it is of the same flows in two lines, under each seed that both have."""

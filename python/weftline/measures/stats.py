@@ -40,6 +40,10 @@ Keys = Mapping[int, Hashable]
 """What each run is, by seed: runs with the same key and the same value are one observation."""
 
 
+UNEVEN = 0.05
+"""Share of half an interval by which its middle may be off the mean, for the ends to be written as ±."""
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A mean over runs and the ends of its 95 % interval; both None for a single observation."""
@@ -56,6 +60,14 @@ class Estimate:
     def half(self) -> float | None:
         """Half the width of the interval."""
         return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the ends of the interval are about equally far from the mean, bins aside."""
+        if self.low is None or self.high is None:
+            return True
+        half = (self.high - self.bin_width - self.low) / 2
+        return abs(self.mean - self.low - half) <= UNEVEN * half
 
     @property
     def is_apart_from_zero(self) -> bool:

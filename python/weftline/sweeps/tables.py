@@ -9,6 +9,7 @@ from typing import Any
 
 from weftline.measures import evidence, run_warnings, stats
 from weftline.measures.judgements import Footnotes, Separation
+from weftline.measures.lines import Mean
 from weftline.measures.metrics import Flows, metric
 from weftline.measures.pooling import (
     alike_texts,
@@ -105,13 +106,7 @@ def estimate_text(found: stats.Estimate | None, write: Callable[[float | None], 
     """Return ``"1.23 ±0.05"``; both ends of an interval that is not even, as of a bootstrap."""
     if found is None:
         return "–"
-    if found.half is None or found.low is None or found.high is None:
-        return write(found.mean)
-    if abs(found.mean - found.low - found.half) > 0.05 * found.half:
-        # Values in bins are never negative.
-        low = max(0.0, found.low) if found.bin_width else found.low
-        return f"{write(found.mean)} [{write(low)}, {write(found.high)}]"
-    return f"{write(found.mean)} ±{write(found.half)}"
+    return Mean.of_estimate(found).text(write)
 
 
 def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable[[Cell], str]:
