@@ -12,7 +12,7 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -113,6 +113,29 @@ def parse_set(argument: str) -> tuple[str, str]:
     if not equals or not path.strip():
         raise InputError(f"--set {argument}: expected PATH=VALUE, such as --set workload.0.load=0.7")
     return path.strip(), value.strip()
+
+
+def parse_sets(arguments: Sequence[str]) -> list[tuple[str, str]]:
+    """Split the ``--set PATH=VALUE`` of a command line.
+
+    Raises
+    ------
+    InputError
+        If one is not of this form, or replaces a table in which an earlier one sets a key.
+    """
+    found = [parse_set(argument) for argument in arguments]
+    for place, (path, _) in enumerate(found):
+        if earlier := replaced_by(path, [one for one, _ in found[:place]]):
+            raise InputError(
+                f"--set {path}: replaces the table in which an earlier --set has {earlier}: state {earlier} "
+                "after it"
+            )
+    return found
+
+
+def replaced_by(path: str, earlier: Iterable[str]) -> str | None:
+    """Return the first of some earlier paths that is lost where a table is set as a whole at a path."""
+    return next((one for one in earlier if one.startswith(f"{path}.")), None)
 
 
 def settings(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:

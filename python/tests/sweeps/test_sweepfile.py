@@ -3,6 +3,7 @@
 import pytest
 
 import weftline
+from weftline import scenarios
 from weftline.errors import InputError
 from weftline.sweeps import axes, runner, sweepfile
 
@@ -346,19 +347,23 @@ def test_against_is_a_variant_of_the_axis_that_is_compared(tmp_path, scenario):
             read(axes + text, tmp_path, scenario)
 
 
-def test_a_later_axis_wins_over_a_table_that_an_earlier_one_sets(tmp_path, scenario):
-    text = """
-        [set]
-        "transport.controller.eta" = 0.9
+def test_layers_are_applied_in_their_order():
+    found = scenarios.layered({"a.b": 1, "c": 2}, {"a": {"kind": "x"}}, {"a.b": 3})
+    assert list(found.items()) == [("c", 2), ("a", {"kind": "x"}), ("a.b", 3)]
+
+
+def test_an_axis_that_replaces_a_table_in_which_a_key_is_set_is_refused(tmp_path, scenario):
+    schemes = """
         [[axis]]
         name = "scheme"
         variants = [{ name = "HPCC", set = { "transport.controller" = { kind = "hpcc" } } }]
-        [[axis]]
-        name = "eta"
-        key = "transport.controller.eta"
-        values = [0.5, 0.7]
         """
-    sweep = read(text, tmp_path, scenario)
-    for choice, eta in zip(sweep.combinations(), (0.5, 0.7), strict=True):
-        changes = sweep.changes(choice)
-        assert list(changes.items())[-1] == ("transport.controller.eta", eta) and len(changes) == 2
+    eta = '[[axis]]\nkey = "transport.controller.eta"\nvalues = [0.5, 0.7]\n'
+    assert len(read(schemes + eta, tmp_path, scenario).combinations()) == 2
+    lost = 'axis "scheme": transport.controller replaces the table in which {} has transport.controller.eta'
+    for text, earlier in (('[set]\n"transport.controller.eta" = 0.9\n', r"\[set\]"), (eta, 'axis "eta"')):
+        with pytest.raises(InputError, match=lost.format(earlier)):
+            read(text + schemes, tmp_path, scenario)
+    with pytest.raises(InputError, match=r"an earlier --set has a\.b: state a\.b after it"):
+        scenarios.parse_sets(["a.b=1", "a={ c = 2 }"])
+    assert scenarios.parse_sets(["a={ c = 2 }", "a.b=1"]) == [("a", "{ c = 2 }"), ("a.b", "1")]

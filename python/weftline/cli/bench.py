@@ -38,7 +38,7 @@ MEASURES = (
 
 def command(options: argparse.Namespace) -> int:
     """Measure the requested workloads; print a table or JSON, write and compare."""
-    changes = [scenarios.parse_set(argument) for argument in options.set]
+    changes = scenarios.parse_sets(options.set)
     if options.one is not None:
         print(_once(options.one, options.threads, changes))
         return 0

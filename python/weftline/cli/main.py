@@ -496,7 +496,7 @@ def _scenario(options: argparse.Namespace) -> Any:
         from weftline import controllers
 
         source = replace(source, controllers=controllers.parse(options.controller))
-    changes = [scenarios.parse_set(argument) for argument in options.set]
+    changes = scenarios.parse_sets(options.set)
     if getattr(options, "memo", False):
         changes.append(("run.memo", "true"))
     return Scenario.of(source, changes, seed=options.seed)

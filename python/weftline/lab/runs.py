@@ -57,7 +57,7 @@ def scenario_of(file: str, changes: list[str], seed: int | None) -> Scenario:
         If it cannot be run as it is written.
     """
     source = scenarios.load(file)
-    settings = [scenarios.parse_set(text) for text in changes]
+    settings = scenarios.parse_sets(changes)
     if _asked_scale(source.text, settings) != "auto":
         return Scenario.of(source, settings, seed=seed)
     fast = Scenario.of(source, [*settings, ("scale.by", "1")], seed=seed)

@@ -204,6 +204,7 @@ def read(data: Mapping[str, Any], *, file: str, base_dir: Path, text: str = "") 
         report_at=where("", "report"),
     )
     check_names(axes, sweep.report.reported, lambda number: where("name", "axis", number))
+    _refuse_lost(settings, axes, where)
     highest = len(sweep.seeds)
     for steps in {tuple(z) for z in zipped} | {(a,) for a in axes if not any(a in z for z in zipped)}:
         highest *= len(axes[steps[0]].variants)
@@ -212,6 +213,20 @@ def read(data: Mapping[str, Any], *, file: str, base_dir: Path, text: str = "") 
             f"{file}: {highest:,} points; expected at most {MAX_POINTS:,}: fewer axes, values or seeds"
         )
     return sweep
+
+
+def _refuse_lost(settings: Mapping[str, Any], axes: Mapping[str, Axis], where: Where) -> None:
+    """Refuse an axis that replaces a table in which what comes before it sets a key."""
+    earlier = dict.fromkeys(settings, "[set]")
+    for number, axis in enumerate(axes.values()):
+        for path in dict.fromkeys(path for variant in axis.variants.values() for path in variant):
+            if lost := scenarios.replaced_by(path, earlier):
+                raise InputError(
+                    f'{where("", "axis", number)}: axis "{axis.name}": {path} replaces the table in which '
+                    f"{earlier[lost]} has {lost}, which would have no effect: set {lost} in its variants, or "
+                    f"set single keys there, such as {path}.kind"
+                )
+        earlier |= {path: f'axis "{axis.name}"' for variant in axis.variants.values() for path in variant}
 
 
 def parse_seeds(value: object, what: str) -> list[int]:
