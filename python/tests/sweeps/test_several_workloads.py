@@ -125,3 +125,11 @@ def test_an_incast_that_the_warmup_leaves_out_is_named_though_another_has_its_gr
     texts = [one.text for one in found.reasons("slowdown_mean", cell) if one.kind == "left out"]
     named = "no flow of group incast from 0 ns on counts, of 7 in a run"
     assert texts == [f"{named}: all start in the warm-up or the drain"]
+
+
+def test_lines_of_a_sweep_next_to_another_run_keep_its_order(tmp_path):
+    loads = {"workload.0.load": [0.5, 0.1, 0.4, 0.2, 0.3]}
+    swept([QUIET | {"duration": "1ms"}], tmp_path, loads, seeds=1)
+    alone = weftline.run({"topology": STAR, "workload": QUIET}, out=tmp_path / "alone")
+    labels = [line.label for line in weftline.compare(tmp_path / "s", alone).lines]
+    assert [label.rpartition(" ")[2] for label in labels[:5]] == ["0.5", "0.1", "0.4", "0.2", "0.3"], labels

@@ -64,12 +64,18 @@ def found_in(of: Sequence[Given]) -> Found:
         assert not isinstance(one, Mapping | SweepResult), "they are alone, or have their lines above"
         if Store.is_at(one):
             stores, kept = True, Store.open(one)
-            runs += [Run.read(kept.points / entry.key) for entry in kept.entries()]
-            if _is_sweep(one) and not (choice := SweepResult.open(one).choice).is_all:
-                notes.append(
-                    f"The report of the sweep in {os.fspath(one)} does not apply to these lines, in which "
-                    f"all flows count. There: {small(choice.text())}."
-                )
+            keys = [entry.key for entry in kept.entries()]
+            if _is_sweep(one):
+                result = SweepResult.open(one)
+                # Keys are digests: their order is none.
+                order = {run.out.name: place for place, run in enumerate(result.runs)}
+                keys.sort(key=lambda key: order.get(key, len(order)))
+                if not result.choice.is_all:
+                    notes.append(
+                        f"The report of the sweep in {os.fspath(one)} does not apply to these lines, in "
+                        f"which all flows count. There: {small(result.choice.text())}."
+                    )
+            runs += [Run.read(kept.points / key) for key in keys]
         else:
             runs += [Run.read(folder) for folder in _repeats(one)]
     lines = lines_of(runs)
