@@ -230,7 +230,7 @@ def test_a_task_of_an_array_runs_its_own_points(file, engine, capsys, monkeypatc
 
 def test_few_seeds_and_few_flows_are_warned_of(file, capsys):
     main(["sweep", str(file)])
-    assert "3 seeds: an interval over few seeds is wide" in capsys.readouterr().err
+    assert "3 seeds: an interval over few seeds assumes a normal distribution" in capsys.readouterr().err
     file.write_text(texts.WHICH_SCHEME.replace("seeds = 3", "seeds = 1"))
     main(["sweep", str(file)])
     assert "one seed: no interval" in capsys.readouterr().err
