@@ -349,7 +349,7 @@ def warnings(result: SweepResult) -> list[str]:
     elif seeds < stats.FEW:
         found.append(
             f"{seeds} seeds: an interval over few seeds assumes a normal distribution; where numbers have "
-            "few values, as with paths by a hash, seeds that happen to agree give one that is far too narrow; "
+            "few values, as with paths by a hash, seeds that happen to agree give one far too narrow; "
             f"use {stats.FEW} or more"
         )
     found += alike_texts([(_name(cell), cell.runs.values()) for cell in result.cells])
