@@ -16,11 +16,13 @@
 WL_INLINE int record(const struct hula_config *c, struct hula_tor *tor, uint32_t which, uint32_t port, uint8_t utilisation,
 		     uint64_t now, uint8_t *best)
 {
+	uint32_t needed;
 	int passes, better;
 
 	(void)which;
 	bpf_spin_lock(&tor->lock);
-	better = utilisation < tor->utilisation;
+	needed = tor->port == port ? 0 : c->hysteresis;
+	better = utilisation + needed < tor->utilisation;
 	if (!tor->port || since(tor->received_ns, now) > c->failure_ns || better ||
 	    (tor->port == port && c->flags & HULA_REFRESH)) {
 		tor->port = port;

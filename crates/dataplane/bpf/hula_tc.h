@@ -45,6 +45,9 @@ struct hula_config {
 	uint32_t shift;
 	/* Not 0: time comes in the first two words of the packet's control block. For replays and tests. */
 	uint32_t replay;
+	/* Another hop takes the place of the best one if it is better by more than this. */
+	uint32_t hysteresis;
+	uint32_t reserved;
 	uint64_t salt;
 	/* Time constant, and 2^64 over it in picoseconds. */
 	uint64_t tau_ns;

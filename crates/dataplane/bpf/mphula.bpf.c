@@ -87,7 +87,7 @@ WL_INLINE void rank(struct mphula_hops *table, const struct hula_config *c, cons
 	} else if (used < k) {
 		at = used;
 		used++;
-	} else if (utilisation < hop_at(table, k - 1)->utilisation) {
+	} else if (utilisation + m->hysteresis < hop_at(table, k - 1)->utilisation) {
 		at = k - 1;
 	}
 	if (at < MPHULA_RANKS) {

@@ -33,6 +33,8 @@ pub struct Config {
     shift: u32,
     /// Not 0: time comes with the packet, for replays and tests.
     pub replay: u32,
+    hysteresis: u32,
+    reserved: u32,
     salt: u64,
     tau_ns: u64,
     reciprocal: u64,
@@ -100,7 +102,7 @@ unsafe impl Plain for Port {}
 unsafe impl Plain for Tor {}
 unsafe impl Plain for Flowlet {}
 unsafe impl Plain for Prefix {}
-const _: () = assert!(size_of::<Config>() == 88 && size_of::<Port>() == 56 && size_of::<Tor>() == 48);
+const _: () = assert!(size_of::<Config>() == 96 && size_of::<Port>() == 56 && size_of::<Tor>() == 48);
 const _: () = assert!(size_of::<Flowlet>() == 16 && size_of::<Prefix>() == 20);
 
 const PS: u64 = 1_000;
@@ -134,6 +136,8 @@ impl Config {
             flags: flags.iter().filter(|(on, _)| *on).map(|(_, flag)| flag).sum(),
             shift: law.shift().map_or(0, |shift| shift + 1),
             replay: 0,
+            hysteresis: hula.hysteresis.into(),
+            reserved: 0,
             salt: salt(at),
             tau_ns: law.tau().div_ceil(PS),
             reciprocal: law.reciprocal(),

@@ -87,7 +87,7 @@ fn cases() -> Vec<Case> {
         Case {
             own: None,
             sides: sides([(Side::Up, 3), (Side::Down, 3), (Side::Host, 2)]),
-            parameters: HulaParameters { hardware: true, flowlets: odd, ..loose },
+            parameters: HulaParameters { hardware: true, flowlets: odd, hysteresis: 30, ..loose },
             down: Some(4),
             small: None,
         },

@@ -29,7 +29,7 @@ pub struct HopRules {
     /// What a probe says of a hop in the table replaces what it said before, be it better or worse. Without this, as in the
     /// published P4 listing, a hop that gets worse keeps its old value until it expires.
     pub refresh: bool,
-    /// A hop passes the one above only if it is better by more than this.
+    /// A hop passes the one above, and takes the place of the last one in a full table, only if it is better by more than this.
     pub hysteresis: u8,
 }
 
@@ -79,7 +79,7 @@ impl BestHops {
                 hops[used] = hop;
                 self.used[at] += 1;
             }
-            None if utilisation < hops[k - 1].utilisation => hops[k - 1] = hop,
+            None if overtakes(hop, hops[k - 1], self.rules.hysteresis) => hops[k - 1] = hop,
             None => {}
         }
         let used = usize::from(self.used[at]);
@@ -108,13 +108,16 @@ impl BestHops {
     }
 }
 
+/// Whether a hop is better than another by more than the hysteresis.
+fn overtakes(hop: Hop, other: Hop, hysteresis: u8) -> bool {
+    u16::from(hop.utilisation) + u16::from(hysteresis) < u16::from(other.utilisation)
+}
+
 /// Sorts by utilisation; what is equal, or better by the hysteresis at most, keeps its order.
 fn rank(hops: &mut [Hop], hysteresis: u8) {
     for from in 1..hops.len() {
         let mut at = from;
-        while at > 0
-            && u16::from(hops[at].utilisation) + u16::from(hysteresis) < u16::from(hops[at - 1].utilisation)
-        {
+        while at > 0 && overtakes(hops[at], hops[at - 1], hysteresis) {
             hops.swap(at, at - 1);
             at -= 1;
         }

@@ -55,7 +55,7 @@ pub struct HulaParameters {
     pub refresh_on_best: bool,
     /// What is no news is passed on once an interval.
     pub suppress: bool,
-    /// By how much, in 1/256, a hop must be better to pass the one ranked above it.
+    /// By how much, in 1/256, a hop must be better to pass the one ranked above it, or to replace the last one.
     pub hysteresis: u8,
     /// The estimator shifts instead of dividing.
     pub hardware: bool,
@@ -110,8 +110,8 @@ impl BalancerParameters for HulaParameters {
         let refresh_on_best = p.flag("refresh_on_best", true, help);
         let help = "a probe that changes nothing is passed on once per interval; off: every received probe is passed on";
         let suppress = p.flag("suppress", true, help);
-        let help = "difference in utilisation, in 1/256, by which a hop must be less utilised to overtake the one \
-                    ranked above it (ours)";
+        let help = "difference in utilisation, in 1/256, by which a hop must be less utilised to replace the best one (hula), to \
+                    overtake the one ranked above it, or to replace the last of all ranks (ours)";
         let hysteresis = p.integer("hysteresis", 0, (0, 255), help) as u8;
         let help = "the estimator counts ticks of 1.024 ns and shifts instead of dividing; tau becomes a power of two of ticks";
         let hardware = p.flag("hardware_estimator", false, help);

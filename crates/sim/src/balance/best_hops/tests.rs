@@ -36,6 +36,24 @@ fn within_the_hysteresis_ranks_stay() {
     assert_eq!(ports(&table, 0), [(1, 100), (2, 90)]);
     table.record_probe(0, 2, 89, 0);
     assert_eq!(ports(&table, 0), [(2, 89), (1, 100)]);
+    // A hop that is new to a full table needs it as well.
+    table.record_probe(0, 3, 90, 0);
+    assert_eq!(ports(&table, 0), [(2, 89), (1, 100)]);
+    table.record_probe(0, 3, 89, 0);
+    assert_eq!(ports(&table, 0), [(2, 89), (3, 89)]);
+}
+
+#[test]
+fn with_one_rank_another_hop_needs_the_hysteresis_until_the_best_expires() {
+    let mut table = BestHops::new(1, 1, HopRules { hysteresis: 10, ..RULES });
+    assert_eq!(table.record_probe(0, 1, 100, 0).port, 1);
+    assert_eq!(table.record_probe(0, 2, 90, 1).port, 1);
+    assert_eq!(table.record_probe(0, 1, 101, 2).utilisation, 101, "the best hop itself needs none");
+    assert_eq!(table.record_probe(0, 2, 90, 3).port, 2);
+    let mut table = BestHops::new(1, 1, HopRules { hysteresis: 255, ..RULES });
+    table.record_probe(0, 1, 255, 0);
+    assert_eq!(table.record_probe(0, 2, 0, 100).port, 1);
+    assert_eq!(table.record_probe(0, 2, 0, 101).port, 2, "the first hop has expired");
 }
 
 /// HULA as it is written down (spec of its reference rule): one hop a destination.
@@ -54,16 +72,20 @@ impl Hula {
             Some((best, _, _)) if best == port && self.rules.refresh => {
                 self.best = Some((port, utilisation, now))
             }
-            Some((_, min, _)) if utilisation < min => self.best = Some((port, utilisation, now)),
-            Some(_) => {}
+            Some((best, min, _)) => {
+                let needed = if best == port { 0 } else { self.rules.hysteresis };
+                if u16::from(utilisation) + u16::from(needed) < u16::from(min) {
+                    self.best = Some((port, utilisation, now));
+                }
+            }
         }
     }
 }
 
 #[test]
 fn with_one_rank_it_is_hula_event_for_event() {
-    for refresh in [true, false] {
-        let rules = HopRules { refresh, ..RULES };
+    for (refresh, hysteresis) in [(true, 0), (false, 0), (true, 20), (false, 20)] {
+        let rules = HopRules { refresh, hysteresis, ..RULES };
         let mut table = BestHops::new(1, 1, rules);
         let mut hula = Hula { best: None, rules };
         let mut random = RandomStream::new(5, "probes");
