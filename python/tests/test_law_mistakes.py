@@ -111,6 +111,15 @@ def test_a_law_that_steers_has_no_warning_and_neither_has_one_that_does_nothing(
     assert not warnings_of(run(law(name, value)))
 
 
+def test_a_law_that_reads_telemetry_which_packets_do_not_have_has_a_warning(run):
+    def on_ack(self, ack):
+        self.rate_bps = 1e9 if ack.hops and ack.hops[0].queue_bytes > 10**9 else 5e9
+
+    (found,) = warnings_of(run(type("Blind", (Law,), {"on_ack": on_ack})))
+    assert found.startswith('controller "x": hops was empty whenever it was read: ')
+    assert not warnings_of(run(type("Sees", (Int,), {"on_ack": on_ack})))
+
+
 def test_an_attribute_like_an_output_is_the_laws_own_where_it_steers(run):
     class Own(Law):
         def on_ack(self, ack):

@@ -34,24 +34,42 @@ pub struct Flow {
 }
 
 /// An acknowledgement.
-#[pyclass(frozen, get_all, module = "weftline._native")]
+#[pyclass(frozen, module = "weftline._native")]
 pub struct Ack {
+    #[pyo3(get)]
     now_ns: f64,
     /// Next byte that the receiver expects.
+    #[pyo3(get)]
     acknowledged: u64,
     /// Bytes that it took out of flight.
+    #[pyo3(get)]
     newly_acknowledged: u64,
     /// Next byte that the sender will send.
+    #[pyo3(get)]
     next_byte: u64,
     /// The packet that it answers was marked (ECN).
+    #[pyo3(get)]
     marked: bool,
+    #[pyo3(get)]
     rtt_ns: f64,
     /// Payload bytes of that packet; 0 where its message has ended already.
+    #[pyo3(get)]
     payload: u32,
     /// It says that a packet is missing.
+    #[pyo3(get)]
     negative: bool,
     /// Telemetry of the path, first hop first; empty without.
     hops: Py<PyList>,
+    notes: Arc<LawNotes>,
+}
+
+#[pymethods]
+impl Ack {
+    #[getter]
+    fn hops(&self, py: Python<'_>) -> Py<PyList> {
+        self.notes.read_hops(self.hops.bind(py).is_empty());
+        self.hops.clone_ref(py)
+    }
 }
 
 /// What a switch wrote into the packet; `hop.queue_bytes` and `hop["queue_bytes"]` are the same.
@@ -376,6 +394,7 @@ impl PythonController {
             payload: ack.payload,
             negative: ack.negative,
             hops: PyList::new(py, hops)?.unbind(),
+            notes: self.notes.clone(),
         })
     }
 }

@@ -27,6 +27,9 @@ pub struct LawNotes {
     window_set: AtomicBool,
     /// The largest window so far in bytes; 0: none above 0.
     largest_window: AtomicU64,
+    /// It read telemetry of which there was none, and some of which there was.
+    empty_hops: AtomicBool,
+    full_hops: AtomicBool,
     found: Mutex<Found>,
 }
 
@@ -104,6 +107,12 @@ impl LawNotes {
         Ok(())
     }
 
+    /// Notes that a method looked at the telemetry of an acknowledgement.
+    pub fn read_hops(&self, is_empty: bool) {
+        let kind = if is_empty { &self.empty_hops } else { &self.full_hops };
+        kind.store(true, Ordering::Relaxed);
+    }
+
     /// Notes what a method returned instead of None.
     ///
     /// Errors: it is a generator or a coroutine, so the method's body did not run.
@@ -136,6 +145,13 @@ impl LawNotes {
         let rate_changed = self.rate_changed.swap(false, Ordering::Relaxed);
         let window_set = self.window_set.swap(false, Ordering::Relaxed);
         let largest = self.largest_window.swap(0, Ordering::Relaxed);
+        let read_hops = self.empty_hops.swap(false, Ordering::Relaxed);
+        let without_hops = !self.full_hops.swap(false, Ordering::Relaxed) && read_hops;
+        let blind = without_hops.then(|| {
+            "hops was empty whenever it was read: packets have telemetry with needs_int = True on the class, \
+             on paths of at most as many hops as the header has room for"
+                .to_string()
+        });
         let small = (largest > 0 && largest < u64::from(found.mtu)).then(|| {
             let packet = found.mtu;
             format!(
@@ -158,7 +174,7 @@ impl LawNotes {
                  only {RATE} and {WINDOW} are read"
             )
         });
-        [found.slow, found.closed, small, found.ignored, misspelt].into_iter().flatten().collect()
+        [found.slow, found.closed, small, found.ignored, misspelt, blind].into_iter().flatten().collect()
     }
 }
 
