@@ -175,7 +175,7 @@ def test_a_flow_on_several_paths_at_a_time_is_one_flow_and_warned_of(here, capsy
     assert found["complete_paths"] + found["incomplete_paths"] == records
     assert 1 <= found["confirmed_paths"] <= found["complete_paths"]
     printed = output_of(capsys, *decode)
-    assert f"6,000 digests, 0 refused, 2 flows with {records:,} records: one ends where" in printed.out
+    assert f"6,000 digests, 0 refused, 2 flows with {records:,} records: one for each path" in printed.out
     assert f"of {records:,} records have a known path: {found['confirmed_paths']:,} confirmed" in printed.out
     assert f"warning: {changed:,} of {records:,} records of 2 flows ended because digests" in printed.err
 
@@ -669,3 +669,11 @@ def test_digests_with_the_ids_of_a_gml_file_are_answered_with_the_ids_of_its_swi
         assert main(["pint", "decode", "d.csv", "--plan", "q.toml", "--topology", "ring.gml"]) == 0
         text = "not the id in the file: 4 a, 5 b, 6 c, 7 d"
         assert (text in capsys.readouterr().err) is warned
+
+
+def test_a_warning_states_that_most_ids_repeat():
+    from weftline.cli.pint import _repeated
+
+    assert _repeated({"digests": 10, "repeated": 5}) == []
+    [warning] = _repeated({"digests": 3_000, "repeated": 2_999})
+    assert warning.startswith("2,999 of 3,000 digests have a packet_id that their record has used")

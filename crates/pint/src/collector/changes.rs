@@ -14,6 +14,7 @@
 use super::EventKind;
 use super::paths::Paths;
 use super::records::{Digest, Effect, Record};
+use super::used_packets::UsedPackets;
 
 /// How many digests make up the collector's mind about a flow; 0 counts as 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub(super) struct Newcomer<P> {
     pub misfits: u32,
     /// Digests that fit the old record since the last that did not.
     fits: u32,
+    /// The packets of digests that fit the old record.
+    fitted: UsedPackets,
 }
 
 /// What a digest did to a flow.
@@ -77,6 +80,7 @@ impl<P> Record<P> {
         let (effect, grown) = self.take(digest);
         let outcome = match effect {
             Effect::On => Outcome::On,
+            Effect::Repeated => return (Outcome::On, grown),
             Effect::Decoded { places } => Outcome::Decoded { places },
             Effect::Inconsistent { query } => return (Outcome::Inconsistent { query }, grown),
             Effect::Misfit { query } => {
@@ -87,39 +91,32 @@ impl<P> Record<P> {
         if self.newcomer.is_none() {
             return (outcome, grown);
         }
-        (outcome, grown - self.doubt_newcomer(digest.patience.fits))
+        (outcome, grown + self.doubt_newcomer(digest))
     }
 
-    /// A digest has fitted although there is a newcomer: by how many bytes the record shrank.
-    fn doubt_newcomer(&mut self, fits: u32) -> isize {
+    /// A digest has fitted although there is a newcomer: by how many bytes the record grew.
+    fn doubt_newcomer<D>(&mut self, digest: &Digest<D>) -> isize {
         let Some(newcomer) = &mut self.newcomer else { return 0 };
-        newcomer.fits += 1;
-        if newcomer.fits < fits && newcomer.record.hops == self.hops {
-            return 0;
+        let before = newcomer.all_bytes() as isize;
+        // A record that remembers no packets any more takes repeats for digests that fit.
+        newcomer.fits += u32::from(!newcomer.fitted.contains(digest.row.packet));
+        if newcomer.fits < digest.patience.fits && newcomer.record.hops == self.hops {
+            newcomer.fitted.insert(digest.row.packet);
+            return newcomer.all_bytes() as isize - before;
         }
         self.strays += u64::from(newcomer.misfits);
-        let bytes = newcomer.bytes + size_of::<Newcomer<P>>();
         self.newcomer = None;
-        bytes as isize
+        -before
     }
 
     /// A digest that does not fit goes to the newcomer.
     fn set_aside<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>, query: usize) -> (Outcome, isize) {
         let epoch = self.epoch.saturating_add(1);
         self.last_ns = self.last_ns.max(digest.row.time_ns);
-        let mut before = size_of::<Newcomer<P>>();
-        let newcomer = match &mut self.newcomer {
-            Some(newcomer) => {
-                before += newcomer.bytes;
-                newcomer
-            }
-            none => {
-                before = 0;
-                none.insert(Box::new(Newcomer::start(digest, epoch)))
-            }
-        };
-        newcomer.take(digest, epoch);
-        let grown = (newcomer.bytes + size_of::<Newcomer<P>>()) as isize - before as isize;
+        let before = self.newcomer.as_ref().map_or(0, |newcomer| newcomer.all_bytes());
+        let newcomer = self.newcomer.get_or_insert_with(|| Box::new(Newcomer::start(digest, epoch)));
+        self.repeated += u64::from(!newcomer.take(digest, epoch));
+        let grown = newcomer.all_bytes() as isize - before as isize;
         if newcomer.agreeing < digest.patience.agreeing.max(1) && newcomer.misfits < digest.patience.misfits {
             return (Outcome::On, grown);
         }
@@ -134,20 +131,26 @@ impl<P> Record<P> {
 impl<P> Newcomer<P> {
     fn start<D: Paths<Flow = P>>(digest: &Digest<D>, epoch: u32) -> Newcomer<P> {
         let (record, bytes) = Record::start(digest, epoch);
-        Newcomer { record, bytes, agreeing: 0, misfits: 0, fits: 0 }
+        Newcomer { record, bytes, agreeing: 0, misfits: 0, fits: 0, fitted: UsedPackets::default() }
     }
 
-    fn take<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>, epoch: u32) {
+    /// Whether it was the first digest of its packet; others are left out.
+    fn take<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>, epoch: u32) -> bool {
+        if self.record.used.contains(digest.row.packet) {
+            return false;
+        }
         self.misfits += 1;
         self.fits = 0;
         if self.record.hops == digest.row.hops && self.agrees(digest) {
-            return;
+            return true;
         }
         self.empty(digest, epoch);
         // Alone it can only contradict the ids or the graph; then it is left out.
         if !self.agrees(digest) {
             self.empty(digest, epoch);
+            self.bytes = self.bytes.saturating_add_signed(self.record.use_packet(digest));
         }
+        true
     }
 
     /// Whether a digest agrees with those before; it is then among them.
@@ -159,9 +162,18 @@ impl<P> Newcomer<P> {
         agrees
     }
 
+    /// Discards what was taken in, but not which packets it was of: a packet is one of the misfits once.
     fn empty<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>, epoch: u32) {
-        (self.record, self.bytes) = Record::start(digest, epoch);
+        let used = std::mem::take(&mut self.record.used);
+        let (record, bytes) = Record::start(digest, epoch);
+        self.bytes = bytes + used.bytes();
+        self.record = Record { used, ..record };
         self.agreeing = 0;
+    }
+
+    /// Bytes that it adds to its flow.
+    fn all_bytes(&self) -> usize {
+        size_of::<Newcomer<P>>() + self.bytes + self.fitted.bytes()
     }
 
     /// Digests that did not fit the old record and are not in this one.

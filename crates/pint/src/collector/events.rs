@@ -99,6 +99,8 @@ pub struct FlowReport {
     pub key: FlowKey,
     /// None while the record is open.
     pub ending: Option<Ending>,
+    /// Hops of the packets in it; None where packets with any number of hops are.
+    pub hops: Option<u32>,
     /// Records of this flow that ended before because it changed.
     pub epoch: u32,
     pub first_ns: u64,
@@ -107,8 +109,29 @@ pub struct FlowReport {
     pub digests: u64,
     /// Digests that did not fit the record and are not in it.
     pub strays: u64,
+    /// Digests of packets that the record had used, which are not in it a second time.
+    pub repeated: u64,
     /// Index of the query, and what it found.
     pub results: Vec<(usize, Findings)>,
+}
+
+impl FlowReport {
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let of_results: usize = self.results.iter().map(|(_, findings)| findings.bytes()).sum();
+        size_of::<FlowReport>() + self.results.capacity() * size_of::<(usize, Findings)>() + of_results
+    }
+}
+
+impl Event {
+    /// Bytes of memory.
+    pub fn bytes(&self) -> usize {
+        let path = match &self.kind {
+            EventKind::PathDecoded { path, .. } => size_of_val::<[u64]>(path),
+            _ => 0,
+        };
+        size_of::<Event>() + path
+    }
 }
 
 /// What a query found out about a flow.
@@ -125,6 +148,27 @@ pub enum Findings {
     Loops {
         digests: u64,
     },
+}
+
+impl Findings {
+    /// Bytes beyond its own size.
+    fn bytes(&self) -> usize {
+        match self {
+            Findings::Path(path) => {
+                path.hops.capacity() * size_of::<Option<u64>>()
+                    + path.candidates.capacity() * size_of::<Option<u32>>()
+            }
+            Findings::Quantiles(hops) => {
+                let values = |hop: &HopQuantiles| hop.values.capacity() * size_of::<Interval<Number>>();
+                hops.capacity() * size_of::<HopQuantiles>() + hops.iter().map(values).sum::<usize>()
+            }
+            Findings::Frequent(hops) => {
+                let values = |hop: &HopFrequent| hop.values.capacity() * size_of::<FrequentValue>();
+                hops.capacity() * size_of::<HopFrequent>() + hops.iter().map(values).sum::<usize>()
+            }
+            Findings::Packets(_) | Findings::Loops { .. } => 0,
+        }
+    }
 }
 
 /// A path as far as it is known.

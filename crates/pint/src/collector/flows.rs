@@ -12,6 +12,8 @@ const NONE: u32 = u32::MAX;
 pub(super) struct FlowId {
     /// Which of the collector's keys.
     pub group: u8,
+    /// Hops of the packets, where each number has a record of its own, else 0.
+    pub hops: u8,
     pub flow: Flow,
 }
 
@@ -49,9 +51,10 @@ pub(super) struct Flows<T> {
 impl<T> Flows<T> {
     /// Bytes of a record's place itself, allocator's rounding included.
     const PLACE: usize = size_of::<Slot<T>>() + 16;
-    /// Bytes of table per slot: pointer, links, its mention in `free`, and the entry of `places` (kept between 7/16 and 7/8 full).
+    /// Bytes of table per slot: pointer, links, its mention in `free`, and the entry of `places`. That table is between 7/32 and 7/8 full: it
+    /// doubles when half of its places are taken and the others are those of removed flows.
     const SLOT: usize =
-        2 * (size_of::<usize>() + size_of::<Link>() + 4) + 16 * (size_of::<(FlowId, u32)>() + 1) / 7;
+        2 * (size_of::<usize>() + size_of::<Link>() + 4) + 32 * (size_of::<(FlowId, u32)>() + 1) / 7;
 
     pub fn new() -> Flows<T> {
         Flows {

@@ -27,6 +27,7 @@ mod records;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod used_packets;
 mod written;
 
 use crate::encoder::{Encoder, Refused};
@@ -43,6 +44,7 @@ pub use paths::{NoPaths, Paths, Step};
 pub use recording::{CONFIDENCE, DEFAULT_K};
 pub(crate) use recording::{COUNTER_BYTES, counters, enough_counters, sketch_k};
 pub use tally::Tally;
+pub use used_packets::REMEMBERED;
 pub use written::PathWriter;
 
 use changes::Outcome;
@@ -104,6 +106,8 @@ pub struct Counts {
     pub inconsistent: u64,
     /// Did not fit the record of their flow and were left out of it.
     pub strays: u64,
+    /// Of packets that the record of their flow had used, and left out of it.
+    pub repeated: u64,
     /// Records ended because memory was full.
     pub evicted: u64,
     /// Records ended because nothing was seen.
@@ -140,11 +144,14 @@ impl<D: Paths> Collector<D> {
         for (index, (query, task)) in queries.queries.iter().zip(encoder.tasks()).enumerate() {
             let keeping = Keeping::new(index, query, task, queries.seed);
             let group = groups.iter().position(|group| group.key == query.flow).unwrap_or_else(|| {
-                groups.push(Group { key: query.flow, queries: Vec::new(), traces: false });
+                let (key, queries) = (query.flow, Vec::new());
+                groups.push(Group { key, queries, traces: false, samples: false, by_hop: false });
                 groups.len() - 1
             });
             places.push((group, groups[group].queries.len()));
             groups[group].traces |= keeping.traces();
+            groups[group].samples |= !keeping.traces();
+            groups[group].by_hop |= keeping.is_by_hop();
             groups[group].queries.push(keeping);
         }
         let mut shares: Vec<Vec<Share>> =
@@ -243,7 +250,9 @@ impl<D: Paths> Collector<D> {
     fn record(&mut self, set: usize, share: usize, row: &Recorded, sink: &mut impl Sink) {
         let share = &self.shares[set][share];
         let group = &self.groups[usize::from(share.group)];
-        let id = FlowId { group: share.group, flow: row.flow.under(group.key) };
+        // A plan's paths have at most 255 hops.
+        let hops = if group.has_records_by_hops() { row.hops as u8 } else { 0 };
+        let id = FlowId { group: share.group, hops, flow: row.flow.under(group.key) };
         let fields = self.encoder.fields_of(set);
         let digest = Digest {
             row,
@@ -255,9 +264,10 @@ impl<D: Paths> Collector<D> {
             patience: self.limits.patience,
         };
         let (place, record) = self.flows.touch(id, self.now_ns, || Record::start(&digest, 0));
-        let strays = record.strays;
+        let (strays, repeated) = (record.strays, record.repeated);
         let (outcome, grown) = record.offer(&digest);
         self.counts.strays += record.strays - strays;
+        self.counts.repeated += record.repeated - repeated;
         if grown != 0 {
             self.flows.grow(place, grown);
         }
@@ -338,14 +348,18 @@ impl<D: Paths> Collector<D> {
         record.report(id.flow, &self.groups[usize::from(id.group)], &self.paths, ending)
     }
 
-    /// What is known of a flow now, under the key of a query; None if nothing is kept of it.
+    /// What is known of a flow now, under the key of a query; None if nothing is kept of it. Of a flow with records by number of hops, the
+    /// one seen last.
     pub fn report(&self, flow: &Flow, query: usize) -> Option<FlowReport> {
         let group = self
             .groups
             .iter()
             .position(|group| group.queries.iter().any(|keeping| keeping.query == query))?;
-        let id = FlowId { group: group as u8, flow: flow.under(self.groups[group].key) };
-        let record = self.flows.get(self.flows.find(&id)?)?;
+        let lengths = if self.groups[group].has_records_by_hops() { 1..=self.max_hops as u8 } else { 0..=0 };
+        let flow = flow.under(self.groups[group].key);
+        let ids = lengths.map(|hops| FlowId { group: group as u8, hops, flow });
+        let records = ids.filter_map(|id| Some((id, self.flows.get(self.flows.find(&id)?)?)));
+        let (id, record) = records.max_by_key(|(_, record)| record.last_ns)?;
         Some(self.report_of(&id, record, None))
     }
 

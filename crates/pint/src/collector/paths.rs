@@ -28,6 +28,10 @@ pub trait Paths {
     /// Takes in the query's fields of one packet's digest. Bounded time and memory, whatever they say.
     fn take(&self, query: usize, state: &mut Self::Flow, packet: u64, digest: u64, fields: &[Field]) -> Step;
 
+    /// Whether the query's fields of a packet that was taken before fit the known path. They tell nothing else: where they fit, the path is
+    /// no more certain than before.
+    fn fits(&self, query: usize, state: &mut Self::Flow, packet: u64, digest: u64, fields: &[Field]) -> bool;
+
     /// Bytes that the state holds beyond its own size.
     fn bytes(&self, state: &Self::Flow) -> usize;
 
@@ -56,6 +60,17 @@ macro_rules! shared {
                 (**self).take(query, state, packet, digest, fields)
             }
 
+            fn fits(
+                &self,
+                query: usize,
+                state: &mut D::Flow,
+                packet: u64,
+                digest: u64,
+                fields: &[Field],
+            ) -> bool {
+                (**self).fits(query, state, packet, digest, fields)
+            }
+
             fn bytes(&self, state: &D::Flow) -> usize {
                 (**self).bytes(state)
             }
@@ -81,6 +96,10 @@ impl Paths for NoPaths {
 
     fn take(&self, _: usize, _: &mut (), _: u64, _: u64, _: &[Field]) -> Step {
         Step::On
+    }
+
+    fn fits(&self, _: usize, _: &mut (), _: u64, _: u64, _: &[Field]) -> bool {
+        true
     }
 
     fn bytes(&self, _: &()) -> usize {

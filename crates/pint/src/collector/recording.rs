@@ -110,6 +110,11 @@ impl Keeping {
         matches!(self.kind, Kind::Path)
     }
 
+    /// Whether it keeps something of each hop of a path.
+    pub fn is_by_hop(&self) -> bool {
+        matches!(self.kind, Kind::Quantiles { .. } | Kind::Frequent { .. })
+    }
+
     /// Whether the query's bits can be what hops write.
     pub fn possible(&self, field: &Field, row: &Recorded) -> bool {
         let code = field.read(row.digest);
@@ -330,9 +335,30 @@ impl<P> Recording<P> {
         (Step::On, grown)
     }
 
+    /// Whether the query's fields of a packet that was used before fit what is known; nothing is taken from them.
+    pub fn fits<D: Paths<Flow = P>>(
+        &mut self,
+        keeping: &Keeping,
+        paths: &D,
+        row: &Recorded,
+        fields: &[Field],
+    ) -> bool {
+        match self {
+            Recording::Path { state, decoded_after: Some(_), .. } => {
+                paths.fits(keeping.query, state, row.packet, row.digest, fields)
+            }
+            _ => true,
+        }
+    }
+
     /// Whether it is a path that is known.
     pub fn is_decoded(&self) -> bool {
         matches!(self, Recording::Path { decoded_after: Some(_), .. })
+    }
+
+    /// Whether it is a path that was seen again since it is known.
+    pub fn is_confirmed(&self) -> bool {
+        matches!(self, Recording::Path { confirmed_after: Some(_), .. })
     }
 
     pub fn findings<D: Paths<Flow = P>>(&self, keeping: &Keeping, paths: &D) -> Findings {

@@ -4,6 +4,7 @@ use super::changes::{Newcomer, Patience};
 use super::events::{Ending, FlowReport};
 use super::paths::{Paths, Step};
 use super::recording::{Keeping, Recording};
+use super::used_packets::UsedPackets;
 use crate::encoder::Field;
 use crate::query::FlowKey;
 use crate::recorded::{Flow, Recorded};
@@ -15,9 +16,18 @@ pub(super) struct Group {
     pub queries: Vec<Keeping>,
     /// Whether one of them traces a path, so that all are reset when it changes.
     pub traces: bool,
+    /// Whether one of them does not.
+    pub samples: bool,
+    /// Whether one of them keeps something of each hop.
+    pub by_hop: bool,
 }
 
 impl Group {
+    /// Whether packets of a flow with different numbers of hops have records of their own. Where a path is traced, its change shows that.
+    pub fn has_records_by_hops(&self) -> bool {
+        self.by_hop && !self.traces
+    }
+
     /// The query, of the plan, that tells of a path; the first where no query traces one.
     pub fn tracing(&self) -> usize {
         self.queries.iter().find(|keeping| keeping.traces()).map_or(0, |keeping| keeping.query)
@@ -65,6 +75,8 @@ pub(super) struct Digest<'a, D> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
     On,
+    /// The record has used this packet, and takes nothing from it.
+    Repeated,
     /// The paths at these places of the group have become known, as bits.
     Decoded {
         places: u16,
@@ -89,7 +101,10 @@ pub(super) struct Record<P> {
     pub digests: u64,
     /// Digests that did not fit and were left out.
     pub strays: u64,
+    /// Digests of packets that were used before, and left out.
+    pub repeated: u64,
     pub recordings: Vec<Recording<P>>,
+    pub used: UsedPackets,
     /// What the flow may have changed to; it becomes the record, or goes.
     pub newcomer: Option<Box<Newcomer<P>>>,
 }
@@ -109,7 +124,9 @@ impl<P> Record<P> {
             last_ns: row.time_ns,
             digests: 0,
             strays: 0,
+            repeated: 0,
             recordings,
+            used: UsedPackets::default(),
             newcomer: None,
         };
         (record, bytes)
@@ -117,6 +134,9 @@ impl<P> Record<P> {
 
     /// Takes a digest in; what it did, and by how many bytes the record grew.
     pub fn take<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> (Effect, isize) {
+        if self.used.contains(digest.row.packet) {
+            return (self.take_again(digest), self.use_packet(digest));
+        }
         let (mut decoded, mut grown) = (0, 0);
         // Known paths first: a digest that one of them refuses leaves no trace in the others.
         for known in [true, false] {
@@ -144,7 +164,32 @@ impl<P> Record<P> {
         self.digests += 1;
         self.last_ns = self.last_ns.max(digest.row.time_ns);
         let effect = if decoded == 0 { Effect::On } else { Effect::Decoded { places: decoded } };
-        (effect, grown)
+        (effect, grown + self.use_packet(digest))
+    }
+
+    /// A digest of a packet that was used before: it can contradict a known path, as after a retransmission on another one.
+    fn take_again<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> Effect {
+        for (place, range) in &digest.share.fields {
+            let keeping = &digest.group.queries[*place];
+            let fields = &digest.fields[range.clone()];
+            if !self.recordings[*place].fits(keeping, digest.paths, digest.row, fields) {
+                return Effect::Misfit { query: keeping.query };
+            }
+        }
+        self.repeated += 1;
+        self.last_ns = self.last_ns.max(digest.row.time_ns);
+        Effect::Repeated
+    }
+
+    /// Remembers the packet, while it matters: paths that are all confirmed do not change by repeats. By how many bytes the record grew.
+    pub fn use_packet<D>(&mut self, digest: &Digest<D>) -> isize {
+        let before = self.used.bytes() as isize;
+        if digest.group.samples || !self.recordings.iter().all(Recording::is_confirmed) {
+            self.used.insert(digest.row.packet);
+        } else {
+            self.used = UsedPackets::default();
+        }
+        self.used.bytes() as isize - before
     }
 
     /// The places of the group whose paths are known, as bits.
@@ -166,11 +211,13 @@ impl<P> Record<P> {
             flow,
             key: group.key,
             ending,
+            hops: (group.traces || group.by_hop).then_some(self.hops),
             epoch: self.epoch,
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             digests: self.digests,
             strays: self.strays + self.newcomer.as_ref().map_or(0, |newcomer| u64::from(newcomer.misfits)),
+            repeated: self.repeated,
             results: pairs
                 .map(|(keeping, recording)| (keeping.query, recording.findings(keeping, paths)))
                 .collect(),

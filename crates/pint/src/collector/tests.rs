@@ -34,6 +34,17 @@ impl Paths for Raw {
         if !done && state.iter().all(Option::is_some) { Step::Decoded } else { Step::On }
     }
 
+    fn fits(
+        &self,
+        query: usize,
+        state: &mut Vec<Option<u64>>,
+        packet: u64,
+        digest: u64,
+        fields: &[Field],
+    ) -> bool {
+        self.take(query, state, packet, digest, fields) != Step::Contradiction
+    }
+
     fn bytes(&self, state: &Vec<Option<u64>>) -> usize {
         16 * state.capacity()
     }
@@ -262,13 +273,65 @@ fn a_changed_path_ends_the_record_and_begins_another() {
     assert_eq!(collector.counts().paths_changed, 2);
     // Every digest is in one record only.
     collector.finish(&mut collected);
-    assert_eq!(digests_and_strays(&collected), 600);
+    assert_eq!(in_records(&collected), 600);
+}
+
+#[test]
+fn a_packet_is_one_sample_however_often_its_digest_comes() {
+    let found = |times: usize| {
+        let (plan, mut collector) = collector(Limits::default());
+        let mut collected = Collected::default();
+        // In windows of 100 packets that are sent again, as after a loss.
+        for packet in
+            (0..1_000).step_by(100).flat_map(|first| std::iter::repeat_n(first..first + 100, times).flatten())
+        {
+            collector.take(&row(&plan, flow(1), packet, &PATH), &mut collected).unwrap();
+        }
+        let counts = collector.counts();
+        collector.finish(&mut collected);
+        (counts, collected)
+    };
+    let ((once, alone), (thrice, repeated)) = (found(1), found(3));
+    // A load counts for the source, all packets for the five-tuple.
+    let loads = 1_000 - report_digests(&plan(), 1_000);
+    assert_eq!((once.repeated, thrice.repeated, thrice.digests), (0, 2 * (1_000 + loads), 3_000));
+    assert_eq!(in_records(&repeated), 3_000);
+    assert_eq!(repeated.events, alone.events);
+    let results = |collected: &Collected| {
+        collected.reports.iter().map(|report| (report.digests, report.results.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(results(&repeated), results(&alone));
 }
 
 /// Of the five-tuples, which all packets of the plan serve.
-pub(super) fn digests_and_strays(collected: &Collected) -> u64 {
+pub(super) fn in_records(collected: &Collected) -> u64 {
     let of_flows = collected.reports.iter().filter(|report| report.key == FlowKey::FiveTuple);
-    of_flows.map(|report| report.digests + report.strays).sum()
+    of_flows.map(|report| report.digests + report.strays + report.repeated).sum()
+}
+
+#[test]
+fn routes_of_unequal_length_have_records_of_their_own_where_no_path_is_traced() {
+    let text = "bits = 8\nhops = { expected = 3, maximal = 12 }\n[[query]]\nname = \"latency\"\nvalue = \"hop-latency\"\naggregation = \
+                \"quantiles\"\nquantiles = [0.5]\napproximation = { epsilon = 0.025 }\nbits = 8\n";
+    let plan = Plan::open(text, "queries.toml").unwrap();
+    let (encoder, plan_version) = (plan.encoder().unwrap(), plan.version());
+    let mut collector = Collector::new(&plan, Limits::default(), NoPaths).unwrap();
+    let mut collected = Collected::default();
+    for packet in 0..2_000u64 {
+        // First 3 hops of 1 us, then 5 of 100 us; between them in turns.
+        let longer = packet >= 1_200 || packet >= 800 && packet % 2 == 1;
+        let (hops, latency) = if longer { (5, 100_000) } else { (3, 1_000) };
+        let digest = (1..=hops).fold(0, |digest, hop| encoder.encode(digest, packet, hop, &[latency]));
+        let row = Recorded { packet, digest, hops, plan_version, ..Recorded::default() };
+        collector.take(&row, &mut collected).unwrap();
+    }
+    collector.finish(&mut collected);
+    assert_eq!(collected.reports.iter().map(|report| report.hops).collect::<Vec<_>>(), [Some(3), Some(5)]);
+    for (report, latency) in collected.reports.iter().zip([1_000.0, 100_000.0]) {
+        let [(0, Findings::Quantiles(hops))] = &report.results[..] else { panic!("{:?}", report.results) };
+        assert_eq!((hops.len() as u32, report.digests), (report.hops.unwrap(), 1_000));
+        assert!(hops.iter().all(|hop| (hop.values[0].value.get() / latency - 1.0).abs() < 0.026), "{hops:?}");
+    }
 }
 
 #[test]

@@ -67,8 +67,8 @@ impl Event {
 }
 
 impl FlowReport {
-    /// Keys: `flow`, `key`, `ending` (null while the record is open), `epoch`, `first_ns`, `last_ns`,
-    /// `digests`, `strays`, `queries` by name.
+    /// Keys: `flow`, `key`, `ending` (null while the record is open), `hops` (null if any), `epoch`, `first_ns`, `last_ns`,
+    /// `digests`, `strays`, `repeated`, `queries` by name.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();
         let queries: Map<String, Json> = results
@@ -80,11 +80,13 @@ impl FlowReport {
             "flow": flow_json(&self.flow),
             "key": self.key.name(),
             "ending": self.ending.map(super::Ending::name),
+            "hops": self.hops,
             "epoch": self.epoch,
             "first_ns": self.first_ns,
             "last_ns": self.last_ns,
             "digests": self.digests,
             "strays": self.strays,
+            "repeated": self.repeated,
             "queries": queries,
         })
     }

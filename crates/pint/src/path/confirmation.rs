@@ -5,7 +5,9 @@
 //! *confirmed* when, since then and since the last digest that did not fit, every hop was tested: by digests of 16 bits together, or of
 //! fragments by a digest of each that no other hop wrote (two wrong fragments may cancel each other in every packet, hashes only by
 //! chance). If the route changed once before the path was known, all these digests are of the new one: a confirmed path of fragments is
-//! right, one of hashes is wrong with a probability of about 2^-16.
+//! right, one of hashes is wrong with a probability of about 2^-16. Each digest must be of another packet, also than those by which the
+//! path became known: the collector sees to that, for as many packets as it remembers
+//! ([`crate::collector::REMEMBERED`]).
 //!
 //! Source: ours; the paper assumes that routes stay as they are.
 
@@ -35,6 +37,13 @@ impl Confirmation {
         self.needed.clear();
         self.needed.resize((hops * fragments) as usize, each as u8);
         self.open = hops * fragments;
+    }
+
+    /// Starts again, if the path is under test: a digest did not fit.
+    pub fn start_again(&mut self, hops: u32, blocks: Blocks, bits: u32) {
+        if self.is_open() {
+            self.start(hops, blocks, bits);
+        }
     }
 
     /// Whether the path is known and not confirmed.

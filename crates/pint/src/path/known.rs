@@ -106,9 +106,7 @@ impl KnownPath {
             let writers = traced.code.writers(word, hops);
             let taken = self.take_field(decoder, print, &writers, field.read(digest));
             if self.impossible || taken.is_err() {
-                if self.confirmation.is_open() {
-                    self.confirmation.start(hops, blocks, print.bits);
-                }
+                self.confirmation.start_again(hops, blocks, print.bits);
                 return Step::Contradiction;
             }
             if self.confirmation.is_open() {
@@ -120,6 +118,32 @@ impl KnownPath {
             return Step::Decoded;
         }
         if confirmed { Step::Confirmed } else { Step::On }
+    }
+
+    /// Whether a packet that was taken before fits the path, if it is known.
+    pub(super) fn fits(
+        &mut self,
+        decoder: &PathDecoder,
+        traced: &Traced,
+        packet: u64,
+        digest: u64,
+        fields: &[Field],
+    ) -> bool {
+        if self.open > 0 {
+            return true;
+        }
+        let (hops, blocks) = (self.hops.len() as u32, traced.blocks);
+        let mut fits = true;
+        for field in fields {
+            let print = Print { word: field.key.word(packet), bits: u32::from(field.bits), blocks };
+            let writers = traced.code.writers(print.word, hops);
+            // With no hop unknown, nothing is learnt.
+            if self.take_field(decoder, print, &writers, field.read(digest)).is_err() {
+                self.confirmation.start_again(hops, blocks, print.bits);
+                fits = false;
+            }
+        }
+        fits
     }
 
     #[inline]

@@ -239,6 +239,15 @@ impl Paths for PathDecoder {
         }
     }
 
+    fn fits(&self, query: usize, state: &mut PathState, packet: u64, digest: u64, fields: &[Field]) -> bool {
+        let Some(traced) = self.queries.get(query).copied().flatten() else { return true };
+        match state {
+            PathState::Nothing => true,
+            PathState::Known(path) => path.fits(self.knowing(&traced), &traced, packet, digest, fields),
+            PathState::Raw(path) => path.fits(&traced.code, packet, digest, fields),
+        }
+    }
+
     fn bytes(&self, state: &PathState) -> usize {
         match state {
             PathState::Nothing => 0,

@@ -56,9 +56,7 @@ impl RawPath {
         let mut confirmed = false;
         for field in fields {
             if self.take_field(code, packet, digest, field).is_err() {
-                if self.confirmation.is_open() {
-                    self.confirmation.start(self.hops, blocks, self.bits);
-                }
+                self.confirmation.start_again(self.hops, blocks, self.bits);
                 return Step::Contradiction;
             }
             if self.confirmation.is_open() {
@@ -72,6 +70,23 @@ impl RawPath {
             return Step::Decoded;
         }
         if confirmed { Step::Confirmed } else { Step::On }
+    }
+
+    /// Whether a packet that was taken before fits the path, if it is known.
+    pub(super) fn fits(&mut self, code: &Code, packet: u64, digest: u64, fields: &[Field]) -> bool {
+        if self.open > 0 {
+            return true;
+        }
+        let blocks = Blocks::Fragments { count: self.count };
+        let mut fits = true;
+        for field in fields {
+            // With no fragment unknown, nothing is learnt.
+            if self.take_field(code, packet, digest, field).is_err() {
+                self.confirmation.start_again(self.hops, blocks, self.bits);
+                fits = false;
+            }
+        }
+        fits
     }
 
     fn take_field(

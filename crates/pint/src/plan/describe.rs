@@ -2,11 +2,12 @@
 
 use serde_json::{Value as Json, json};
 
-use super::predict::{PathModel, path_packets, quantile_error, samples_for_rank};
+use super::predict::{PathModel, packets_for_rank, packets_for_rank_in_sketch, path_packets, quantile_error};
 use super::{Plan, task, tasks};
 use crate::collector::{counters, sketch_k};
 use crate::encoder::Task;
 use crate::query::*;
+use crate::sketch::kll;
 
 /// Trials of a prediction of packets to decode: the mean is good to about 2 %, the 99th percentile to 10 %.
 const TRIALS: u32 = 1_000;
@@ -141,13 +142,12 @@ impl Plan {
             }
             Aggregation::Frequent { share, .. } => {
                 // Each hop's share of a value is known to within half the threshold in 99 % of the cases.
-                let samples = samples_for_rank(share / 2.0, 0.01);
                 let expected = self.queries().hops.expected;
                 let counters = counters(query.space, expected, *share, query.copy_bits());
                 json!({
                     "kind": "frequent",
                     "share": share,
-                    "packets": self.packets_for(place, samples),
+                    "packets": packets_for_rank(share / 2.0, 0.01, self.samples_per_packet(place)),
                     "counters": counters,
                 })
             }
@@ -221,11 +221,6 @@ impl Plan {
         })
     }
 
-    /// Packets of a flow after which each of the expected hops has `samples`, on average.
-    fn packets_for(&self, place: usize, samples: f64) -> f64 {
-        samples / self.samples_per_packet(place)
-    }
-
     /// Of a hop: it counts once for a packet, whatever number of copies it wrote.
     fn samples_per_packet(&self, place: usize) -> f64 {
         let served = f64::from(self.served(place)) / f64::from(SHARES);
@@ -259,7 +254,8 @@ impl Plan {
             "approximation_error": approximation.relative_error(),
             "largest": self.largest(place),
             "sketch_k": k,
-            "packets_for_rank_5_percent": self.packets_for(place, samples_for_rank(0.05, 0.01)),
+            "sketch_rank_error": kll::rank_error(k).min(1.0),
+            "packets_for_rank_5_percent": packets_for_rank_in_sketch(0.05, 0.01, self.samples_per_packet(place), k),
             "errors": errors,
         })
     }
@@ -424,10 +420,12 @@ fn quantile_text(name: &str, prediction: &Json) -> String {
         ]);
     }
     text += &table(&rows);
-    text += &format!(
-        "rank within 5 % except one time in 100, whatever the values: {:.0} packets (Hoeffding)\n",
-        number(&prediction["packets_for_rank_5_percent"])
-    );
+    let sketch = number(&prediction["sketch_rank_error"]) * 100.0;
+    text += "rank within 5 % except one time in 100, whatever the values: ";
+    text += &match prediction["packets_for_rank_5_percent"].as_f64() {
+        Some(packets) => format!("{packets:.0} packets (Hoeffding, and {sketch:.2}% for the sketch)\n"),
+        None => format!("never, the sketch alone may be off by {sketch:.2}%; give the query more space\n"),
+    };
     text
 }
 

@@ -266,10 +266,19 @@ fn lognormal_error(phi: f64, z: f64, sketch_deviation: f64) -> f64 {
     sum / total
 }
 
-/// Samples a hop that keep the rank within `epsilon` except with probability `delta`, whatever the law: ln(2
-/// / delta) / (2 epsilon^2) (Hoeffding; the form used in Theorem 1).
-pub fn samples_for_rank(epsilon: f64, delta: f64) -> f64 {
-    libm::log(2.0 / delta) / (2.0 * epsilon * epsilon)
+/// Packets of which each brings a hop a sample with probability `share`, after which the hop's ranks are within `epsilon` except with
+/// probability `delta`, whatever the law. Of n samples the probability is at most 2 e^(-2 n epsilon^2) (Hoeffding; the form used in
+/// Theorem 1); the number of samples is that of a binomial law.
+pub fn packets_for_rank(epsilon: f64, delta: f64, share: f64) -> f64 {
+    let by_packet = libm::log1p(share * libm::expm1(-2.0 * epsilon * epsilon));
+    libm::log(2.0 / delta) / -by_packet
+}
+
+/// The same with the error of a sketch of this `k`, which gets half of `delta` (at most 0.01); None if it alone may be `epsilon`.
+pub fn packets_for_rank_in_sketch(epsilon: f64, delta: f64, share: f64, k: u32) -> Option<f64> {
+    // The bound is at least 3.5 standard deviations of a rank: exceeded less often than in one of 200 sketches.
+    let left = epsilon - kll::rank_error(k);
+    (left > 0.0).then(|| packets_for_rank(left, delta / 2.0, share))
 }
 
 #[cfg(test)]

@@ -333,7 +333,7 @@ fn collected<D: pint::collector::Paths>(
             "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
             "hops_refused": counts.hops_refused, "impossible": counts.impossible, "loops": counts.loops,
             "paths_decoded": counts.paths_decoded, "paths_changed": counts.paths_changed, "inconsistent": counts.inconsistent,
-            "strays": counts.strays, "evicted": counts.evicted, "idle": counts.idle,
+            "strays": counts.strays, "repeated": counts.repeated, "evicted": counts.evicted, "idle": counts.idle,
             "late": counts.late,
         },
         "refused": refused,

@@ -1,4 +1,4 @@
-use super::super::tests::{PATH, collector, digests_and_strays, flow, row};
+use super::super::tests::{PATH, collector, flow, in_records, row};
 use super::super::{Collected, Ending, EventKind, Limits};
 use super::*;
 use crate::hash::mix;
@@ -21,7 +21,7 @@ fn collected_with<'a>(patience: Patience, paths: impl IntoIterator<Item = &'a [u
         taken += 1;
     }
     collector.finish(&mut collected);
-    assert_eq!(digests_and_strays(&collected), taken, "each digest is in one record, or a stray");
+    assert_eq!(in_records(&collected), taken, "each digest is in one record, a stray or a repeat");
     collected
 }
 
@@ -126,6 +126,38 @@ fn digests_of_chance_end_a_known_path() {
         "{:?}",
         collected.events[1]
     );
+}
+
+#[test]
+fn a_digest_that_does_not_fit_is_one_however_often_it_comes() {
+    for others in [[&LONGER[..]; 2], [&LONGER, &PATH[..3]]] {
+        let (plan, mut collector) = collector(Limits::default());
+        let mut collected = Collected::default();
+        for packet in 0..300 {
+            collector.take(&row(&plan, flow(1), packet, &PATH), &mut collected).unwrap();
+        }
+        // Two packets that were late, each 20 times, between the same packets of the path.
+        for packet in (0..20).flat_map(|_| [300, 301, 299]) {
+            let path = if packet == 299 { &PATH } else { others[packet as usize - 300] };
+            collector.take(&row(&plan, flow(1), packet, path), &mut collected).unwrap();
+        }
+        assert!(matches!(kinds(&collected)[..], [EventKind::PathDecoded { .. }]), "{:?}", collected.events);
+        collector.take(&row(&plan, flow(1), 302, &PATH), &mut collected).unwrap();
+        collector.finish(&mut collected);
+        assert_eq!(records(&collected), [(Some(Ending::Finished), 301, 2)]);
+    }
+}
+
+#[test]
+fn packets_sent_again_on_another_path_show_the_change() {
+    let (plan, mut collector) = collector(Limits::default());
+    let mut collected = Collected::default();
+    for packet in (0..200).map(|packet| (packet, &PATH)).chain((100..200).map(|packet| (packet, &DETOUR))) {
+        let (packet, path) = packet;
+        collector.take(&row(&plan, flow(1), packet, path), &mut collected).unwrap();
+    }
+    let kinds = kinds(&collected);
+    assert!(matches!(kinds[1..], [EventKind::PathChanged, EventKind::PathDecoded { .. }]), "{kinds:?}");
 }
 
 proptest! {

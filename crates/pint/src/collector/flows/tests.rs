@@ -2,7 +2,7 @@ use super::*;
 use proptest::prelude::*;
 
 fn id(n: u64) -> FlowId {
-    FlowId { group: 0, flow: Flow { id: Some(n), ..Flow::default() } }
+    FlowId { group: 0, hops: 0, flow: Flow { id: Some(n), ..Flow::default() } }
 }
 
 #[test]

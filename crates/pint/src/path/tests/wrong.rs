@@ -166,6 +166,50 @@ fn a_path_put_together_of_two_routes_is_known_and_never_confirmed() {
     }
 }
 
+/// Of 300 flows whose route changed before the path was known, and which then sent these packets, each some times: how many know a path, and
+/// how many a confirmed one.
+fn known_and_confirmed(packets: u64, times: usize) -> (usize, usize) {
+    use crate::collector::{Collected, Collector, Findings, Limits};
+    use crate::recorded::Recorded;
+    let text = "bits = 1\nhops = { expected = 3, maximal = 10 }\n[[query]]\nname = \"path\"\nvalue = \"switch-id\"\naggregation = \
+                \"path\"\nbits = 1\nids = 80\n";
+    let plan = Plan::open(text, "q.toml").unwrap();
+    let encoder = plan.encoder().unwrap();
+    let decoder = PathDecoder::new(&plan, numbered(80)).unwrap();
+    let mut collector = Collector::new(&plan, Limits::default(), decoder).unwrap();
+    for trial in 0..300 {
+        let (old, mut new) = (random_path(3, 79, trial), random_path(3, 79, trial));
+        // One hop stays.
+        (new[0], new[1]) = (79, (new[1] + 40) % 79);
+        let sent = (0..34).chain((34..34 + packets).cycle().take(packets as usize * times));
+        for n in sent {
+            let packet = mix(trial << 32 ^ n);
+            let hops = (1..).zip(if n < 34 { &old } else { &new });
+            let digest = hops.fold(0, |digest, (hop, &id)| encoder.encode(digest, packet, hop, &[id]));
+            let flow = Flow { id: Some(trial), ..Flow::default() };
+            let plan_version = plan.version();
+            let row = Recorded { flow, packet, digest, hops: 3, plan_version, ..Recorded::default() };
+            collector.take(&row, &mut Collected::default()).unwrap();
+        }
+    }
+    let (mut known, mut confirmed) = (0, 0);
+    for report in collector.reports() {
+        let [(0, Findings::Path(path))] = &report.results[..] else { panic!("{:?}", report.results) };
+        known += usize::from(path.path().is_some());
+        confirmed += usize::from(path.confirmed_after.is_some());
+    }
+    (known, confirmed)
+}
+
+#[test]
+fn packets_that_come_again_confirm_nothing() {
+    let (known, confirmed) = known_and_confirmed(9, 1);
+    assert!(known > 100 && confirmed == 0, "{known} {confirmed}");
+    assert_eq!(known_and_confirmed(9, 16), (known, confirmed));
+    // Other packets do.
+    assert!(known_and_confirmed(9 * 16, 1).1 > 200);
+}
+
 /// Packets until a path is known and until it is confirmed: means.
 fn until_confirmed(
     blocks: Blocks,

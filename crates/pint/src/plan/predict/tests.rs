@@ -65,8 +65,31 @@ fn quantile_errors_are_those_of_independent_lognormal_samples() {
     assert!((error(0.5, 100.0) - 0.124).abs() < 0.01, "{}", error(0.5, 100.0));
     assert!((error(0.5, 1_000.0) - 0.039).abs() < 0.005);
     assert!((0.10..=0.15).contains(&error(0.99, 1_000.0)));
-    assert!((samples_for_rank(0.05, 0.01) - 1_059.7).abs() < 0.1);
+    assert!((packets_for_rank(0.05, 0.01, 1.0) - 1_059.7).abs() < 0.1);
     assert!((kll::normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
+}
+
+#[test]
+fn the_number_of_packets_for_a_rank_counts_the_sketch() {
+    // 40, 80 and 200 bytes a hop; a hop has a sample of 3/16 of the packets.
+    let text = |space: u32| {
+        format!(
+            "bits = 8\nhops = {{ expected = 5, maximal = 8 }}\n[[query]]\nname = \"latency\"\nvalue = \"hop-latency\"\naggregation = \
+             \"quantiles\"\nbits = 8\nfrequency = \"15/16\"\nspace = {space}\n"
+        )
+    };
+    let plan = |space| crate::plan::Plan::open(&text(space), "queries.toml").unwrap();
+    let predicted = |space| plan(space).to_json()["queries"][0]["prediction"].clone();
+    for space in [200, 400] {
+        assert!(predicted(space)["packets_for_rank_5_percent"].is_null());
+        assert!(
+            plan(space).describe().contains("whatever the values: never, the sketch alone may be off by")
+        );
+    }
+    let (found, share) = (predicted(1_000), plan(1_000).served(0) as f64 / 65_536.0 / 5.0);
+    let left = 0.05 - found["sketch_rank_error"].as_f64().unwrap();
+    let packets = found["packets_for_rank_5_percent"].as_f64().unwrap();
+    assert!((packets * share * 2.0 * left * left / (400f64).ln() - 1.0).abs() < 0.002, "{found}");
 }
 
 #[test]
