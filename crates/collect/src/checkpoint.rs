@@ -86,6 +86,9 @@ pub struct Manifest {
     pub intake: SavedIntake,
     /// Of all tables of flows.
     pub counts: FlowCounts,
+    /// Usual levels of hops and open events, as the watch of a live collector writes them. Checkpoints of earlier versions lack it.
+    #[serde(default)]
+    pub watched: serde_json::Value,
 }
 
 impl Manifest {
@@ -101,6 +104,7 @@ impl Manifest {
             events: BTreeMap::new(),
             intake,
             counts: FlowCounts::default(),
+            watched: serde_json::Value::Null,
         }
     }
 

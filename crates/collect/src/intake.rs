@@ -501,14 +501,17 @@ impl Intake {
     fn group(&mut self, group: &Group, markers: &Markers, time_ns: u64, sink: &mut impl Sink) -> bool {
         self.counts.report_groups += 1;
         let source = (group.node, group.hardware);
+        // Of a late group: paths that were seen since then are newer than its own.
+        let mut sent_ns = Some(time_ns);
         if self.sources.len() < MAX_SOURCES || self.sources.contains_key(&source) {
-            if !self.sources.entry(source).or_default().take(group.sequence) {
-                self.counts.repeated_groups += 1;
-                return true;
-            }
+            sent_ns = self.sources.entry(source).or_default().take(group.sequence, time_ns);
         } else {
             self.counts.sources_refused += 1;
         }
+        let Some(time_ns) = sent_ns else {
+            self.counts.repeated_groups += 1;
+            return true;
+        };
         let node = HopKey::Node(group.node.into());
         for report in group.reports() {
             let report = match report {

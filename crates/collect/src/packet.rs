@@ -92,6 +92,13 @@ pub enum DigestCarrier {
     IntFlags,
 }
 
+impl DigestCarrier {
+    /// Whether it has bits of the plan's version, so that most digests of another plan are recognised.
+    pub fn states_plan(self) -> bool {
+        matches!(self, DigestCarrier::FlowLabel | DigestCarrier::Option)
+    }
+}
+
 /// Calls `found` with every piece of telemetry of a packet, and with what is malformed in it.
 pub fn telemetry<'a>(
     ip: &Ip<'a>,

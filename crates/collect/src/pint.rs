@@ -9,7 +9,7 @@
 //! The number of hops is the hop limit that the packet began with less the one that it has. It began with
 //! what the carrier says, else with the smallest of 64, 128 and 255 that is not below it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -24,10 +24,11 @@ use serde_json::{Value, json};
 use crate::bytes::{array, u64_at};
 use crate::flows::Point;
 use crate::ip::{Ip, TCP, UDP};
-use crate::packet::Digest;
+use crate::packet::{Digest, DigestCarrier};
 
-/// Events and ended records that wait to be taken out.
-const MAX_WAITING: usize = 10_000;
+/// Of the memory, in eighths: records that ended, and events, that wait to be taken out. The rest is for open records.
+const ENDED_SHARE: usize = 2;
+const EVENTS_SHARE: usize = 1;
 
 /// Of a point in the number of a flow, below the interface.
 const POINT_BITS: u32 = 16;
@@ -76,7 +77,7 @@ pub fn recorded(
         Point::Node(_) => 0,
     };
     // The carrier has the low bits of the plan's id: 4 in a flow label, 8 in an option.
-    let bits = if digest.carrier == crate::packet::DigestCarrier::FlowLabel { 15 } else { 255 };
+    let bits = if digest.carrier == DigestCarrier::FlowLabel { 15 } else { 255 };
     let other = digest.plan.is_some_and(|plan| u32::from(plan) != plan_version & bits);
     let flow = ip.own_flow();
     Ok(Recorded {
@@ -144,18 +145,37 @@ pub struct Decoding {
     refused: BTreeMap<String, u64>,
 }
 
-/// A record of a flow: the flow, the name of its key, how many records of the flow were before.
-type RecordOrder = (Flow, &'static str, u32);
+/// A record of a flow: the flow, the name of its key, its hops, how many records of the flow were before.
+type RecordOrder = (Flow, &'static str, Option<u32>, u32);
 /// When, and to what flow.
 type EventOrder = (u64, Flow);
 
 #[derive(Debug)]
 struct Kept {
     plan: Arc<Plan>,
-    events: Vec<(EventOrder, Value)>,
-    ended: Vec<(RecordOrder, Value)>,
-    /// Of both, beyond the limit.
+    events: Waiting<Event>,
+    ended: Waiting<FlowReport>,
+    /// Of both, beyond their limits.
     lost: u64,
+}
+
+/// A list whose bytes have a limit.
+#[derive(Debug)]
+struct Waiting<T> {
+    rows: VecDeque<T>,
+    bytes: usize,
+    limit_bytes: usize,
+}
+
+impl<T> Waiting<T> {
+    fn new(limit_bytes: usize) -> Waiting<T> {
+        Waiting { rows: VecDeque::new(), bytes: 0, limit_bytes }
+    }
+
+    /// Room for an entry may be twice what is used.
+    fn entry_bytes(bytes: usize) -> usize {
+        bytes + size_of::<T>()
+    }
 }
 
 /// The row of a flow, with point and interface for its number; the first of each is not written.
@@ -173,41 +193,54 @@ fn with_place(mut row: Value, flow: &Flow) -> Value {
 }
 
 fn order(report: &FlowReport) -> RecordOrder {
-    (report.flow, report.key.name(), report.epoch)
+    (report.flow, report.key.name(), report.hops, report.epoch)
 }
 
 impl Sink for Kept {
     fn event(&mut self, event: Event) {
         // Paths that become known leave room for those that change.
         let decoded = matches!(event.kind, EventKind::PathDecoded { .. });
-        if self.events.len() >= if decoded { MAX_WAITING / 2 } else { MAX_WAITING } {
+        let limit = if decoded { self.events.limit_bytes / 2 } else { self.events.limit_bytes };
+        let bytes = Waiting::<Event>::entry_bytes(event.bytes());
+        if self.events.bytes + bytes > limit {
             self.lost += 1;
             return;
         }
-        let mut row = with_place(event.to_json(&self.plan), &event.flow);
-        row["kind"] = json!(format!("pint {}", row["event"].as_str().unwrap_or_default()));
-        self.events.push(((event.time_ns, event.flow), row));
+        self.events.bytes += bytes;
+        self.events.rows.push_back(event);
     }
 
+    /// The last records that ended are kept.
     fn ended(&mut self, report: FlowReport) {
-        if self.ended.len() >= MAX_WAITING {
+        self.ended.bytes += Waiting::<FlowReport>::entry_bytes(report.bytes());
+        self.ended.rows.push_back(report);
+        while self.ended.bytes > self.ended.limit_bytes {
+            let Some(oldest) = self.ended.rows.pop_front() else { return };
+            self.ended.bytes -= Waiting::<FlowReport>::entry_bytes(oldest.bytes());
             self.lost += 1;
-            return;
         }
-        self.ended.push((order(&report), with_place(report.to_json(&self.plan), &report.flow)));
+    }
+}
+
+impl Kept {
+    fn event_row(&self, event: &Event) -> (EventOrder, Value) {
+        let mut row = with_place(event.to_json(&self.plan), &event.flow);
+        row["kind"] = json!(format!("pint {}", row["event"].as_str().unwrap_or_default()));
+        ((event.time_ns, event.flow), row)
     }
 }
 
 impl Decoding {
     /// Error: switches cannot run the plan.
     pub fn new(decoder: &Decoder, limit_bytes: usize) -> Result<Decoding, String> {
-        let limits = Limits { bytes: limit_bytes, ..Limits::default() };
+        let (ended, events) = (limit_bytes / 8 * ENDED_SHARE, limit_bytes / 8 * EVENTS_SHARE);
+        let limits = Limits { bytes: limit_bytes - ended - events, ..Limits::default() };
         let collector = Collector::new(&decoder.plan, limits, Arc::clone(&decoder.paths));
         let plan = Arc::clone(&decoder.plan);
         Ok(Decoding {
             decoder: decoder.clone(),
             collector: collector.map_err(|error| format!("plan: {error}"))?,
-            kept: Kept { plan, events: Vec::new(), ended: Vec::new(), lost: 0 },
+            kept: Kept { plan, events: Waiting::new(events), ended: Waiting::new(ended), lost: 0 },
             refused: BTreeMap::new(),
         })
     }
@@ -217,7 +250,7 @@ impl Decoding {
     }
 
     pub fn bytes(&self) -> usize {
-        self.collector.bytes()
+        self.collector.bytes() + self.kept.events.bytes + self.kept.ended.bytes
     }
 
     pub fn flows(&self) -> usize {
@@ -237,14 +270,16 @@ impl Decoding {
 
     /// The events since the last call, with when and to which flow they happened.
     pub fn take_events(&mut self) -> Vec<((u64, Flow), Value)> {
-        std::mem::take(&mut self.kept.events)
+        self.kept.events.bytes = 0;
+        let events = std::mem::take(&mut self.kept.events.rows);
+        events.iter().map(|event| self.kept.event_row(event)).collect()
     }
 
     fn rows(&self) -> impl Iterator<Item = (RecordOrder, Value)> {
         let row =
-            |report: FlowReport| (order(&report), with_place(report.to_json(&self.kept.plan), &report.flow));
-        let kept = self.collector.reports().map(row);
-        self.kept.ended.iter().cloned().chain(kept)
+            |report: &FlowReport| (order(report), with_place(report.to_json(&self.kept.plan), &report.flow));
+        let kept = self.collector.reports().map(move |report| row(&report));
+        self.kept.ended.rows.iter().map(row).chain(kept)
     }
 
     fn summary(&self) -> Value {
@@ -253,7 +288,8 @@ impl Decoding {
             "digests": counts.digests, "unserved": counts.unserved, "other_plan": counts.other_plan,
             "hops_refused": counts.hops_refused, "impossible": counts.impossible,
             "paths_decoded": counts.paths_decoded, "paths_changed": counts.paths_changed,
-            "inconsistent": counts.inconsistent, "strays": counts.strays, "evicted": counts.evicted,
+            "inconsistent": counts.inconsistent, "strays": counts.strays, "repeated": counts.repeated,
+            "evicted": counts.evicted,
             "not_kept": self.kept.lost, "refused": self.refused,
         })
     }
@@ -266,13 +302,22 @@ pub fn rows(decodings: &[Decoding]) -> Vec<Value> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// What happened to the digests of all shards, as a list of one; empty without a plan.
-pub fn summary(decodings: &[Decoding]) -> Value {
+/// Adds what happened to the digests of all shards to a summary, as a list of one (empty without a plan), and their memory. `digests`: by
+/// what carried them.
+pub fn add_to(summary: &mut Value, decodings: &[Decoding], digests: &BTreeMap<DigestCarrier, u64>) {
     let total = decodings.iter().map(Decoding::summary).reduce(|mut total, summary| {
         add(&mut total, &summary);
         total
     });
-    total.into_iter().collect()
+    let of_all = total.zip(decodings.first()).map(|(mut total, first)| {
+        let unstated = digests.iter().filter(|(carrier, _)| !carrier.states_plan());
+        total["plan"] = json!(format!("{:08x}", first.version()));
+        total["without_version"] = json!(unstated.map(|(_, count)| count).sum::<u64>());
+        total
+    });
+    summary["pint"] = of_all.into_iter().collect();
+    let bytes: usize = decodings.iter().map(Decoding::bytes).sum();
+    summary["memory_bytes"] = json!(summary["memory_bytes"].as_u64().unwrap_or(0) + bytes as u64);
 }
 
 /// Adds the numbers of an object to those of the same names in another.
@@ -282,5 +327,50 @@ fn add(total: &mut Value, more: &Value) {
             Some(number) => total[name] = json!(total[name].as_u64().unwrap_or(0) + number),
             None => add(&mut total[name], value),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::digest_decoder;
+
+    /// Digests of chance of one flow, whose number of hops changes every three packets: each change ends a record.
+    fn changing(limit_bytes: usize, packets: u64) -> Decoding {
+        let decoder = digest_decoder().unwrap();
+        let plan_version = decoder.plan.version();
+        let mut decoding = Decoding::new(&decoder, limit_bytes).unwrap();
+        for packet in 0..packets {
+            let (digest, hops) = (mix(packet) & 0xffff, 11 + (packet / 3 % 2) as u32);
+            decoding.take(&Recorded { packet, digest, hops, plan_version, ..Recorded::default() });
+            assert!(decoding.bytes() <= limit_bytes, "packet {packet}: {} bytes", decoding.bytes());
+        }
+        decoding
+    }
+
+    #[test]
+    fn records_that_ended_have_a_limit_of_memory_and_the_last_ones_are_kept() {
+        let decoding = changing(400_000, 6_000);
+        let epochs: Vec<_> = decoding.rows().map(|((.., epoch), _)| epoch).collect();
+        assert!(epochs.len() > 20 && epochs.windows(2).all(|pair| pair[1] == pair[0] + 1), "{epochs:?}");
+        let mut summary = json!({"memory_bytes": 7});
+        let digests = BTreeMap::from([(DigestCarrier::Ipv4Id, 5), (DigestCarrier::Option, 6)]);
+        add_to(&mut summary, std::slice::from_ref(&decoding), &digests);
+        assert!(summary["pint"][0]["not_kept"].as_u64().unwrap() > 0);
+        assert_eq!(summary["pint"][0]["without_version"], 5);
+        assert_eq!(summary["memory_bytes"], 7 + decoding.bytes());
+    }
+
+    #[test]
+    fn as_many_events_wait_as_the_memory_holds() {
+        let decoder = digest_decoder().unwrap();
+        let plan_version = decoder.plan.version();
+        let mut decoding = Decoding::new(&decoder, 64 << 20).unwrap();
+        for packet in 0..20_000 {
+            decoding.take(&Recorded { packet, looped: true, plan_version, ..Recorded::default() });
+        }
+        assert!(decoding.bytes() > 1 << 20);
+        assert_eq!(decoding.take_events().len(), 20_000);
+        assert!(decoding.bytes() < 1 << 20 && decoding.summary()["not_kept"] == 0);
     }
 }

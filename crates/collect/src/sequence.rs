@@ -8,6 +8,8 @@
 //! of which 8 were seen before or are too old to know, with none above the highest between them: an
 //! exporter that began again before it had sent 2^16. Up to 7 of its reports are taken for repeated ones
 //! before that is known.
+//!
+//! A late report was sent before the first report with a higher number arrived. The last 16 gaps are remembered with that time.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,8 @@ const MAX_GAP: u32 = 1 << 16;
 const WINDOW: u32 = 64;
 /// Numbers that were seen or are too old, and rise, after which the exporter has begun again.
 const SUSPECTS: u32 = 8;
+/// Gaps that are remembered.
+const GAPS: usize = 16;
 
 /// What the numbers so far say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,9 +36,26 @@ pub struct Sequence {
     pub late: u64,
     pub repeated: u64,
     pub restarts: u64,
+    /// Late ones that were counted as lost before. Checkpoints of earlier versions lack it.
+    #[serde(default)]
+    recovered: u64,
+    /// The last gaps, the next to give way at `next_gap`. Not in checkpoints: what is late after a restart has the time of its arrival.
+    #[serde(skip)]
+    gaps: [Gap; GAPS],
+    #[serde(skip)]
+    next_gap: usize,
     /// None unless the last number was below the highest. Checkpoints of earlier versions lack it.
     #[serde(default)]
     again: Option<Again>,
+}
+
+/// Numbers that were not there when a higher one came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Gap {
+    first: u32,
+    len: u32,
+    /// When the higher one came.
+    time_ns: u64,
 }
 
 /// Increasing numbers below the highest, which an exporter may have sent that began again.
@@ -50,46 +71,72 @@ struct Again {
     /// What was counted before the first of them.
     lost: u64,
     late: u64,
+    #[serde(default)]
+    recovered: u64,
 }
 
 impl Sequence {
-    /// Takes the next number; returns whether it is new.
-    pub fn take(&mut self, number: u32) -> bool {
+    /// Takes the next number, which came at this time. Returns the latest time when it can have been sent, as far as is known: that of its
+    /// arrival, or the nanosecond before the first higher number came; None if it is repeated.
+    pub fn take(&mut self, number: u32, time_ns: u64) -> Option<u64> {
         self.received += 1;
         let Some(highest) = self.highest else {
             self.begin(number);
-            return true;
+            return Some(time_ns);
         };
         let ahead = number.wrapping_sub(highest) % SEQUENCES;
         let back = highest.wrapping_sub(number) % SEQUENCES;
         if ahead.min(back) > MAX_GAP {
             self.restarts += 1;
             self.begin(number);
-            return true;
+            return Some(time_ns);
         }
         if ahead != 0 && ahead <= back {
             self.lost += u64::from(ahead - 1);
+            if ahead > 1 {
+                self.gaps[self.next_gap] = Gap { first: (highest + 1) % SEQUENCES, len: ahead - 1, time_ns };
+                self.next_gap = (self.next_gap + 1) % GAPS;
+            }
             self.seen = self.seen.checked_shl(ahead).unwrap_or(0) | 1;
             self.span = self.span.saturating_add(ahead);
             self.highest = Some(number);
             self.again = None;
-            return true;
+            return Some(time_ns);
         }
         let repeated = back < WINDOW && self.seen >> back & 1 == 1;
         if self.begins_again(number, repeated || back >= WINDOW) {
-            return true;
+            return Some(time_ns);
         }
         if repeated {
             self.repeated += 1;
-            return false;
+            return None;
         }
         self.late += 1;
         if back < WINDOW {
             self.seen |= 1 << back;
             // What came before the first number was never counted as lost.
-            self.lost -= u64::from(back < self.span && self.lost > 0);
+            let recovered = u64::from(back < self.span && self.lost > 0);
+            self.lost -= recovered;
+            self.recovered += recovered;
         }
-        true
+        let gap = self.gaps.iter().find(|gap| number.wrapping_sub(gap.first) % SEQUENCES < gap.len);
+        Some(gap.map_or(time_ns, |gap| gap.time_ns.saturating_sub(1).min(time_ns)))
+    }
+
+    /// Numbers that were not there when a higher one came, whether they came later or not. Never falls.
+    pub fn missing(&self) -> u64 {
+        self.lost + self.recovered
+    }
+
+    /// Of [`Sequence::missing`], those that came later: without the last ones below the highest, which an exporter may have sent that began
+    /// again. Never falls.
+    pub fn recovered(&self) -> u64 {
+        self.again.map_or(self.recovered, |again| again.recovered)
+    }
+
+    /// Late ones, counted in the same way. Never falls.
+    pub fn settled_late(&self) -> u64 {
+        self.again.map_or(self.late, |again| again.late)
     }
 
     /// Records a number below the highest; returns whether it is the one that shows a restart.
@@ -105,8 +152,17 @@ impl Sequence {
                 ..again
             },
             None => {
-                let (suspects, lost, late) = (u32::from(suspect), self.lost, self.late);
-                Again { suspects, last: number, seen: 1, span: 1, numbers: 1, lost, late }
+                let Sequence { lost, late, recovered, .. } = *self;
+                Again {
+                    suspects: suspect.into(),
+                    last: number,
+                    seen: 1,
+                    span: 1,
+                    numbers: 1,
+                    lost,
+                    late,
+                    recovered,
+                }
             }
         };
         self.again = Some(again);
@@ -114,7 +170,7 @@ impl Sequence {
             return false;
         }
         self.restarts += 1;
-        self.late = again.late;
+        (self.late, self.recovered) = (again.late, again.recovered);
         self.lost = again.lost + u64::from(again.span - again.numbers);
         self.begin(number);
         (self.seen, self.span) = (again.seen, again.span);
@@ -125,6 +181,7 @@ impl Sequence {
         self.highest = Some(number);
         self.seen = 1;
         self.span = 1;
+        self.gaps = [Gap::default(); GAPS];
         self.again = None;
     }
 }
@@ -136,9 +193,24 @@ mod tests {
     fn of(numbers: &[u32]) -> Sequence {
         let mut sequence = Sequence::default();
         for &number in numbers {
-            sequence.take(number);
+            sequence.take(number, 0);
         }
         sequence
+    }
+
+    #[test]
+    fn a_late_report_was_sent_before_the_first_with_a_higher_number_came() {
+        let mut sequence = Sequence::default();
+        let mut time_ns = 0;
+        let mut take = |number| {
+            time_ns += 100;
+            sequence.take(number, time_ns)
+        };
+        let numbers = [0x3f_fffe, 1, 5, 6, 3, 0x3f_ffff, 3, 0x3f_fffd, 7];
+        let found = numbers.map(&mut take);
+        // 5 came at 300, 1 at 200; what came before the first number has no gap.
+        let expected = [100, 200, 300, 400, 299, 199, 0, 800, 900];
+        assert_eq!(found, expected.map(|time| (time > 0).then_some(time)));
     }
 
     #[test]
@@ -218,7 +290,7 @@ mod tests {
             let mut sequence = Sequence::default();
             let mut unique = 0;
             for &(_, place) in &numbers {
-                unique += u64::from(sequence.take((start + place) % SEQUENCES));
+                unique += u64::from(sequence.take((start + place) % SEQUENCES, 0).is_some());
             }
             let span = u64::from(numbers.iter().map(|&(_, place)| place).max().unwrap_or(0)) + 1;
             proptest::prop_assert_eq!(unique + sequence.lost, span);

@@ -43,7 +43,7 @@ impl Collector {
 /// All findings of an intake and its shards: the same for any number of these.
 pub fn found(intake: &Intake, tables: &[FlowTable], mut decodings: Vec<Decoding>) -> Value {
     let mut summary = summary(intake, tables);
-    summary["pint"] = pint::summary(&decodings);
+    pint::add_to(&mut summary, &decodings, intake.digests());
     let of_table = |table| FlowTable::changes(table).iter().map(move |change| (table, change));
     let mut changes: Vec<(&FlowTable, &Change)> = tables.iter().flat_map(of_table).collect();
     // Changes of one flow at one time stay in the order of arrival.

@@ -238,6 +238,26 @@ fn what_is_malformed_in_the_packet_of_a_report_is_counted_by_its_reason() {
     assert_eq!(collector.flows().len(), 1);
 }
 
+#[test]
+fn a_late_report_sets_no_path_back_and_still_tells_of_a_flow_that_was_not_seen_since() {
+    let mut collector = collector();
+    let reports = [(1, 5000, 8), (2, 5001, 8), (4, 5000, 7), (3, 5000, 8), (6, 5000, 7), (5, 5001, 6)];
+    for (time, (number, port, by_way)) in (100..).zip(reports) {
+        let mut datagram = report(&int_packet(port, &[3, by_way], 0));
+        datagram[31] = number;
+        take(&mut collector, time, &datagram);
+    }
+    let changes: Vec<_> = collector
+        .changes()
+        .iter()
+        .map(|change| (change.time_ns, change.flow.source_port, collector.path(change.after).to_vec()))
+        .collect();
+    // What came late was sent before the report with the next number came, at 102 and 104.
+    assert_eq!(changes, [(102, 5000, vec![3, 7, 9]), (103, 5001, vec![3, 6, 9])]);
+    assert_eq!(collector.counts().late_paths, 1);
+    assert_eq!(collector.sources()[&(9, 0)].late, 2);
+}
+
 /// An IPv6 packet with PINT's option.
 fn pint_option(plan: u8, initial_hop_limit: u8, hop_limit: u8, digest: &[u8]) -> Vec<u8> {
     let mut options = vec![17, 0, 0x3e, 2 + digest.len() as u8, plan, initial_hop_limit];

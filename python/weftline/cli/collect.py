@@ -454,8 +454,8 @@ def _summary(summary: dict[str, Any]) -> str:
         lines.append(f"PINT: {decoded['digests']:,} digests" + "".join(f", {text}" for text in happened))
         if unstated := decoded.get("without_version"):
             lines.append(
-                f"PINT: {unstated:,} digests in IPv4 ids or INT's flags do not state the version of their plan: "
-                f"they are read as of plan {decoded['plan']}, and are wrong if switches run another one"
+                f"PINT: {unstated:,} digests in IPv4 ids or INT's flags do not state the version of their "
+                f"plan: they are read as of plan {decoded['plan']}, and are wrong if switches run another one"
             )
     if counts["pint_digests"] and not summary.get("pint"):
         lines.append("PINT: digests are decoded with --plan; those of runs by weftline pint decode")

@@ -12,6 +12,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
 use crate::histogram::Histogram;
 use crate::intake::{HopKey, HopState};
 
@@ -28,7 +31,7 @@ const MAX_OPEN: u32 = 120;
 const MIN_DEVIATION: f64 = 1.0 / 8.0;
 
 /// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Quantity {
     Latency,
     Queue,
@@ -48,7 +51,7 @@ pub struct Anomaly {
 
 /// By which number an interval is judged. An interval is compared with the same statistic of others only: a
 /// hop whose traffic grows has a 99th percentile from some interval on, which is not a rise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Statistic {
     Median,
     P99,
@@ -64,7 +67,7 @@ impl Statistic {
 }
 
 /// The statistics of an interval.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Levels {
     median: u64,
     /// None of too few values.
@@ -80,7 +83,7 @@ struct Step {
     level: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Watched {
     history: VecDeque<Levels>,
     /// By which the open event began.
@@ -98,9 +101,17 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins when these measurements are known already.
-    pub fn from(hops: BTreeMap<HopKey, HopState>) -> Watch {
-        Watch { before: hops, watched: BTreeMap::new() }
+    /// Continues from the measurements that are known already, and from [`Watch::saved`] (null: nothing was saved). Error: it is something
+    /// else.
+    pub fn from(hops: BTreeMap<HopKey, HopState>, saved: &Value) -> Result<Watch, String> {
+        let watched: Option<Vec<_>> = Deserialize::deserialize(saved)
+            .map_err(|error| format!("what was watched of hops: {error}; remove it to start again"))?;
+        Ok(Watch { before: hops, watched: watched.unwrap_or_default().into_iter().collect() })
+    }
+
+    /// What later intervals are compared with, and which events are open.
+    pub fn saved(&self) -> Value {
+        json!(self.watched.iter().collect::<Vec<_>>())
     }
 
     /// Takes the measurements of hops so far; returns those of the interval alone, and what began or ended.
@@ -258,6 +269,29 @@ mod tests {
             .filter_map(|(n, median)| watched.take(Levels { median, p99: None }).map(|step| (n, step.began)))
             .collect();
         assert_eq!(found, [(7, true), (9, false)]);
+    }
+
+    #[test]
+    fn an_event_that_is_open_returns_after_a_restart() {
+        let mut hops: BTreeMap<HopKey, HopState> = BTreeMap::new();
+        let mut watch = Watch::default();
+        let mut found = Vec::new();
+        for (interval, latency) in [10, 10, 11, 10, 90, 90, 90, 10].into_iter().enumerate() {
+            let latencies = &mut hops.entry(HopKey::Node(3)).or_default().latency;
+            for _ in 0..100 {
+                latencies.add(latency);
+            }
+            found.extend(
+                watch.take(&hops).1.into_iter().map(|anomaly| (interval, anomaly.began, anomaly.usual)),
+            );
+            // Killed after each interval.
+            let saved = serde_json::from_str(&watch.saved().to_string()).unwrap();
+            watch = Watch::from(hops.clone(), &saved).unwrap();
+        }
+        assert_eq!(found, [(5, true, 10), (7, false, 10)]);
+        // Checkpoints of earlier versions have nothing of it.
+        assert!(Watch::from(hops.clone(), &Value::Null).unwrap().watched.is_empty());
+        assert!(Watch::from(hops, &json!([1])).unwrap_err().contains("watched"));
     }
 
     /// The events of a hop that has this number of values in each interval, by interval, with a delay on top.

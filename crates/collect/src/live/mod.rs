@@ -275,7 +275,7 @@ impl Live {
         summary["exports"] = exports.into_iter().map(export).collect();
         summary["events"] = self.shared.next_event.load(Ordering::Acquire).into();
         let decodings: Vec<Decoding> = decodings.into_iter().flatten().collect();
-        summary["pint"] = pint::summary(&decodings);
+        pint::add_to(&mut summary, &decodings, intake.digests());
         Ok(json!({
             "pint": pint::rows(&decodings),
             "summary": summary,

@@ -92,13 +92,16 @@ impl Reader {
     /// Takes what waits at each input, and hands it on; returns how much it was.
     fn receive(&mut self) -> usize {
         let now_ns = now_ns();
+        // A nanosecond apart, so that the order of what came together is known.
+        let mut arrival_ns = now_ns;
         let Reader { intake, admission, router, inputs, counts } = self;
         let mut taken = 0;
         for ((number, input), counts) in (0..).zip(inputs).zip(counts) {
             let count = match input {
                 Input::Udp(udp) => udp.receive(&mut |source, bytes| {
                     if admission.admits(source, now_ns) {
-                        let whole = intake.take_datagram(bytes, now_ns, router);
+                        arrival_ns += 1;
+                        let whole = intake.take_datagram(bytes, arrival_ns, router);
                         admission.judge(source, whole, now_ns);
                     } else {
                         intake.count_unwelcome();

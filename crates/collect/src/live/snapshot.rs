@@ -108,8 +108,13 @@ impl Snapshot {
             let label = |&(node, unit): &(u32, u8)| vec![("source", format!("{node}/{unit}"))];
             self.reporters.iter().map(|(key, sequence)| (label(key), of(sequence) as f64)).collect()
         };
-        add("weftline_lost_total", "Report datagrams lost.", "", Counter, of_nodes(|s| s.lost));
-        add("weftline_late_total", "Report datagrams that were late.", "", Counter, of_nodes(|s| s.late));
+        add("weftline_lost", "Report datagrams that are missing now.", "", Gauge, of_nodes(|s| s.lost));
+        let missing = of_nodes(Sequence::missing);
+        add("weftline_missing_total", "Report datagrams that left a gap.", "", Counter, missing);
+        let recovered = of_nodes(Sequence::recovered);
+        add("weftline_recovered_total", "Of the missing ones, those that came late.", "", Counter, recovered);
+        let late = of_nodes(Sequence::settled_late);
+        add("weftline_late_total", "Report datagrams that were late.", "", Counter, late);
         add("weftline_repeated_total", "Report datagrams repeated.", "", Counter, of_nodes(|s| s.repeated));
         let reasons = self
             .malformed
@@ -158,7 +163,6 @@ impl Snapshot {
     }
 
     fn hop_metrics(&self, metrics: &mut Vec<Metric>) {
-        let hops = || self.hops.iter().take(MAX_SERIES_HOPS);
         let (mut latency, mut queue) = (Vec::new(), Vec::new());
         for (key, state) in self.recent.iter().take(MAX_SERIES_HOPS) {
             for (points, values, unit) in
@@ -177,14 +181,19 @@ impl Snapshot {
         let help = "Queue of a hop in the last interval, in the unit of the device (bytes).";
         metrics.push(gauge("weftline_hop_queue_bytes", help, "By", queue));
         let counter = |name, help, unit, points| Metric { name, help, unit, kind: Kind::Counter, points };
-        let of = |of: fn(&HopState) -> f64| {
-            hops().map(|(&key, state)| (vec![("node", node(key))], of(state))).collect::<Vec<_>>()
+        // Hops of which it is not known have no point.
+        let of = |of: fn(&HopState) -> Option<f64>| -> Vec<_> {
+            let point = |(&key, state): (&HopKey, _)| Some((vec![("node", node(key))], of(state)?));
+            self.hops.iter().take(MAX_SERIES_HOPS).filter_map(point).collect()
         };
-        let samples = of(|hop| hop.latency.count.max(hop.queue.count) as f64);
+        let samples = of(|hop| Some(hop.latency.count.max(hop.queue.count) as f64));
         metrics.push(counter("weftline_hop_samples_total", "Measurements of a hop.", "", samples));
-        let sums = of(|hop| hop.latency.sum as f64 / SECOND_NS);
+        let latencies = of(|hop| (hop.latency.count > 0).then_some(hop.latency.count as f64));
+        let help = "Measurements of a hop that have a latency.";
+        metrics.push(counter("weftline_hop_latency_samples_total", help, "", latencies));
+        let sums = of(|hop| (hop.latency.count > 0).then_some(hop.latency.sum as f64 / SECOND_NS));
         metrics.push(counter("weftline_hop_latency_seconds_total", "All latencies of a hop.", "s", sums));
-        let drops = of(|hop| hop.drops as f64);
+        let drops = of(|hop| Some(hop.drops as f64));
         metrics.push(counter("weftline_hop_drops_total", "Drops that reports tell of.", "", drops));
         let beyond = self.hops.len().saturating_sub(MAX_SERIES_HOPS) as f64;
         let help = "Hops beyond the limit of series.";
@@ -198,5 +207,55 @@ pub fn node(key: HopKey) -> String {
         HopKey::Node(crate::intake::UNKNOWN_NODE) => "unknown".into(),
         HopKey::Node(node) => node.to_string(),
         HopKey::Position(position) => format!("hop {position}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(metrics: &[Metric], name: &str, label: &str) -> Option<f64> {
+        let metric = metrics.iter().find(|metric| metric.name == name)?;
+        metric.points.iter().find(|(labels, _)| labels[0].1 == label).map(|&(_, value)| value)
+    }
+
+    #[test]
+    fn the_mean_latency_is_that_of_the_reports_that_have_one() {
+        let (mut queues, mut mixed) = (HopState::default(), HopState::default());
+        for n in 0..200 {
+            queues.queue.add(100);
+            mixed.queue.add(100);
+            if n % 2 == 0 {
+                mixed.latency.add(1_000);
+            }
+        }
+        let hops = BTreeMap::from([(HopKey::Node(7), queues), (HopKey::Node(8), mixed)]);
+        let metrics = Snapshot { hops, ..Snapshot::default() }.metrics();
+        let [sum, latencies, all] = ["latency_seconds", "latency_samples", "samples"]
+            .map(|name| ["7", "8"].map(|node| point(&metrics, &format!("weftline_hop_{name}_total"), node)));
+        assert_eq!((sum[0], latencies[0], all[0]), (None, None, Some(200.0)));
+        assert_eq!((sum[1], latencies[1], all[1]), (Some(1e-4), Some(100.0), Some(200.0)));
+    }
+
+    #[test]
+    fn counters_of_lost_datagrams_never_fall() {
+        // A gap, the late ones that fill it, then an exporter that begins again.
+        let numbers = (0..100).chain(150..160).chain(110..150).chain(160..200).chain(0..30);
+        let mut sequence = Sequence::default();
+        let (mut before, mut lost) = ([0.0; 3], Vec::new());
+        for number in numbers {
+            sequence.take(number, 0);
+            let reporters = BTreeMap::from([((9, 0), sequence)]);
+            let metrics = Snapshot { reporters, ..Snapshot::default() }.metrics();
+            let of = |name: &str| point(&metrics, &format!("weftline_{name}"), "9/0").unwrap();
+            let now = ["missing_total", "recovered_total", "late_total"].map(of);
+            assert!(
+                now.iter().zip(&before).all(|(now, before)| now >= before),
+                "{number}: {before:?}, {now:?}"
+            );
+            lost.push(of("lost"));
+            before = now;
+        }
+        assert_eq!((lost[109], lost[149], before), (50.0, 10.0, [50.0, 40.0, 40.0]));
     }
 }

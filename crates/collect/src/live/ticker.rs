@@ -52,13 +52,18 @@ impl Ticker {
         }
         shared.next_event.store(saved.map_or(0, |saved| saved.last_event), Ordering::Release);
         let kinds = saved.map(|saved| saved.events.clone()).unwrap_or_default();
+        let watch = match saved {
+            Some(saved) => Watch::from(saved.intake.hops(), &saved.watched)
+                .map_err(|error| format!("checkpoint: {error}"))?,
+            None => Watch::default(),
+        };
         Ok(Ticker {
             shared,
             shards,
             every: Duration::from_secs_f64(config.interval_s),
             started_ns: saved.map_or_else(now_ns, |saved| saved.started_ns),
             interval: saved.map_or(0, |saved| saved.interval),
-            watch: Watch::from(saved.map(|saved| saved.intake.hops()).unwrap_or_default()),
+            watch,
             events: kinds,
             files,
             checkpoint: config.checkpoint.clone(),
@@ -183,6 +188,7 @@ impl Ticker {
             lengths: self.files.as_ref().map(Files::lengths).unwrap_or_default(),
             events: self.events.clone(),
             counts,
+            watched: self.watch.saved(),
             ..Manifest::new(self.generation, shards, intake)
         };
         manifest.write(path).map_err(|error| format!("checkpoint: {}: {error}", path.display()))
