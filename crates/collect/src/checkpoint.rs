@@ -86,7 +86,8 @@ pub struct Manifest {
     pub intake: SavedIntake,
     /// Of all tables of flows.
     pub counts: FlowCounts,
-    /// Usual levels of hops and open events, as the watch of a live collector writes them. Checkpoints of earlier versions lack it.
+    /// Usual levels of hops and open events, as the watch of a live collector writes them. Checkpoints of
+    /// earlier versions lack it.
     #[serde(default)]
     pub watched: serde_json::Value,
 }

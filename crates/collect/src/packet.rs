@@ -148,7 +148,8 @@ impl Digest {
     }
 }
 
-/// Whether the id of an IPv4 packet is that of a datagram that may still be cut into fragments: switches may not write a digest there.
+/// Whether the id of an IPv4 packet is that of a datagram that may still be cut into fragments: switches may
+/// not write a digest there.
 ///
 /// Source: RFC 6864 §4: the id is free in atomic datagrams alone, which have DF set, MF clear and offset 0.
 pub fn id_is_in_use(ip: &Ip) -> bool {

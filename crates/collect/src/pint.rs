@@ -26,7 +26,8 @@ use crate::flows::Point;
 use crate::ip::{Ip, TCP, UDP};
 use crate::packet::{Digest, DigestCarrier};
 
-/// Of the memory, in eighths: records that ended, and events, that wait to be taken out. The rest is for open records.
+/// Of the memory, in eighths: records that ended, and events, that wait to be taken out. The rest is for open
+/// records.
 const ENDED_SHARE: usize = 2;
 const EVENTS_SHARE: usize = 1;
 
@@ -57,8 +58,8 @@ pub enum UselessDigest {
     HopLimit,
 }
 
-/// The digest of a packet as a collector of PINT takes it. Where it was seen is a part of the flow, as number of
-/// the flow: a digest at another point or interface is that of another path.
+/// The digest of a packet as a collector of PINT takes it. Where it was seen is a part of the flow, as number
+/// of the flow: a digest at another point or interface is that of another path.
 pub fn recorded(
     ip: &Ip,
     digest: &Digest,
@@ -302,8 +303,8 @@ pub fn rows(decodings: &[Decoding]) -> Vec<Value> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Adds what happened to the digests of all shards to a summary, as a list of one (empty without a plan), and their memory. `digests`: by
-/// what carried them.
+/// Adds what happened to the digests of all shards to a summary, as a list of one (empty without a plan), and
+/// their memory. `digests`: by what carried them.
 pub fn add_to(summary: &mut Value, decodings: &[Decoding], digests: &BTreeMap<DigestCarrier, u64>) {
     let total = decodings.iter().map(Decoding::summary).reduce(|mut total, summary| {
         add(&mut total, &summary);
@@ -335,7 +336,8 @@ mod tests {
     use super::*;
     use crate::workload::digest_decoder;
 
-    /// Digests of chance of one flow, whose number of hops changes every three packets: each change ends a record.
+    /// Digests of chance of one flow, whose number of hops changes every three packets: each change ends a
+    /// record.
     fn changing(limit_bytes: usize, packets: u64) -> Decoding {
         let decoder = digest_decoder().unwrap();
         let plan_version = decoder.plan.version();

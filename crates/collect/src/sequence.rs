@@ -9,7 +9,8 @@
 //! exporter that began again before it had sent 2^16. Up to 7 of its reports are taken for repeated ones
 //! before that is known.
 //!
-//! A late report was sent before the first report with a higher number arrived. The last 16 gaps are remembered with that time.
+//! A late report was sent before the first report with a higher number arrived. The last 16 gaps are
+//! remembered with that time.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,8 @@ pub struct Sequence {
     /// Late ones that were counted as lost before. Checkpoints of earlier versions lack it.
     #[serde(default)]
     recovered: u64,
-    /// The last gaps, the next to give way at `next_gap`. Not in checkpoints: what is late after a restart has the time of its arrival.
+    /// The last gaps, the next to give way at `next_gap`. Not in checkpoints: what is late after a restart
+    /// has the time of its arrival.
     #[serde(skip)]
     gaps: [Gap; GAPS],
     #[serde(skip)]
@@ -76,8 +78,9 @@ struct Again {
 }
 
 impl Sequence {
-    /// Takes the next number, which came at this time. Returns the latest time when it can have been sent, as far as is known: that of its
-    /// arrival, or the nanosecond before the first higher number came; None if it is repeated.
+    /// Takes the next number, which came at this time. Returns the latest time when it can have been sent, as
+    /// far as is known: that of its arrival, or the nanosecond before the first higher number came; None if
+    /// it is repeated.
     pub fn take(&mut self, number: u32, time_ns: u64) -> Option<u64> {
         self.received += 1;
         let Some(highest) = self.highest else {
@@ -128,8 +131,8 @@ impl Sequence {
         self.lost + self.recovered
     }
 
-    /// Of [`Sequence::missing`], those that came later: without the last ones below the highest, which an exporter may have sent that began
-    /// again. Never falls.
+    /// Of [`Sequence::missing`], those that came later: without the last ones below the highest, which an
+    /// exporter may have sent that began again. Never falls.
     pub fn recovered(&self) -> u64 {
         self.again.map_or(self.recovered, |again| again.recovered)
     }

@@ -1,8 +1,8 @@
 //! What a digest costs the collector's decoder of paths: 2 x 8 bits, the packets of 1 000 flows in turns.
 //!
-//! *Until decoded* counts the digests of a flow up to the one that made its path known; *known* those that come after. *Collected* are
-//! both, as rows that the collector checks and finds the flow of: of each flow as many digests as make a path known on average, and ten;
-//! *collected, known* are the same rows again.
+//! *Until decoded* counts the digests of a flow up to the one that made its path known; *known* those that
+//! come after. *Collected* are both, as rows that the collector checks and finds the flow of: of each flow as
+//! many digests as make a path known on average, and ten; *collected, known* are the same rows again.
 
 use divan::{Bencher, black_box, counter::ItemsCount};
 use pint::code::{Code, Selection};

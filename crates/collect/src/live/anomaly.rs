@@ -101,8 +101,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Continues from the measurements that are known already, and from [`Watch::saved`] (null: nothing was saved). Error: it is something
-    /// else.
+    /// Continues from the measurements that are known already, and from [`Watch::saved`] (null: nothing was
+    /// saved). Error: it is something else.
     pub fn from(hops: BTreeMap<HopKey, HopState>, saved: &Value) -> Result<Watch, String> {
         let watched: Option<Vec<_>> = Deserialize::deserialize(saved)
             .map_err(|error| format!("what was watched of hops: {error}; remove it to start again"))?;

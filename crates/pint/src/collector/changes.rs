@@ -1,15 +1,19 @@
 //! What becomes of digests that do not fit a flow's record: strays, or another path.
 //!
-//! A digest does not fit if it passed another number of hops, or contradicts a path that is known. One such digest is not a change: a
-//! packet was late around a change of route, took a backup for a moment, or was damaged. It goes into a separate record, next to the
-//! flow's, the *newcomer*, which takes in only such digests, so that two paths are never read as one. The newcomer becomes the flow's
-//! record when 3 digests that do not fit the old one agree with each other, or 8 do not even agree ([`Patience`]): then the
-//! old path is certainly not right. It goes, and its digests are counted as strays, with the next digest of the old number of hops,
-//! or, where the numbers are the same (a digest of the new path may well fit the old one), when 64 in a row fit.
+//! A digest does not fit if it passed another number of hops, or contradicts a path that is known. One such
+//! digest is not a change: a packet was late around a change of route, took a backup for a moment, or was
+//! damaged. It goes into a separate record, next to the flow's, the *newcomer*, which takes in only such
+//! digests, so that two paths are never read as one. The newcomer becomes the flow's record when 3 digests
+//! that do not fit the old one agree with each other, or 8 do not even agree ([`Patience`]): then the old
+//! path is certainly not right. It goes, and its digests are counted as strays, with the next digest of the
+//! old number of hops, or, where the numbers are the same (a digest of the new path may well fit the old
+//! one), when 64 in a row fit.
 //!
-//! A path that contradicts itself before it is known is discarded: digests of two paths may be mixed in it. Its record is reset at once.
+//! A path that contradicts itself before it is known is discarded: digests of two paths may be mixed in it.
+//! Its record is reset at once.
 //!
-//! Source: the paper says only that such a digest signals a change (Ben Basat et al., "PINT", SIGCOMM 2020, §7). Patience is ours.
+//! Source: the paper says only that such a digest signals a change (Ben Basat et al., "PINT", SIGCOMM 2020,
+//! §7). Patience is ours.
 
 use super::EventKind;
 use super::paths::Paths;
@@ -28,9 +32,9 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// 3, so that two packets that were late around a change are none; 8, so that damaged digests between those of the new path do not
-    /// hold it up; 64, because a digest of the new path fits the old one with a probability of 0.9 at worst (one of 59 hops differs), 64
-    /// of them with 0.001.
+    /// 3, so that two packets that were late around a change are none; 8, so that damaged digests between
+    /// those of the new path do not hold it up; 64, because a digest of the new path fits the old one with a
+    /// probability of 0.9 at worst (one of 59 hops differs), 64 of them with 0.001.
     fn default() -> Patience {
         Patience { agreeing: 3, misfits: 8, fits: 64 }
     }

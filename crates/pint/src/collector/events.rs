@@ -182,8 +182,8 @@ pub struct PathFindings {
     pub digests: u64,
     /// Digests of the query until all hops were known.
     pub decoded_after: Option<u64>,
-    /// Digests of the query until every hop of the known path had been seen again. Before, the path may be put together from two
-    /// routes, if the route changed before it was known.
+    /// Digests of the query until every hop of the known path had been seen again. Before, the path may be
+    /// put together from two routes, if the route changed before it was known.
     pub confirmed_after: Option<u64>,
 }
 

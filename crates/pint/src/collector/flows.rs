@@ -34,10 +34,12 @@ struct Link {
     newer: u32,
 }
 
-/// Records of type `T`, each with its share of the memory. Slots of removed flows stay in the table's bytes: they are reused.
+/// Records of type `T`, each with its share of the memory. Slots of removed flows stay in the table's bytes:
+/// they are reused.
 #[derive(Debug)]
 pub(super) struct Flows<T> {
-    // Its order is never used, so results do not depend on the random keys that keep hostile flows from colliding.
+    // Its order is never used, so results do not depend on the random keys that keep hostile flows from
+    // colliding.
     places: HashMap<FlowId, u32, Keyed>,
     slots: Vec<Option<Box<Slot<T>>>>,
     /// Of each slot. Apart from the slots: that a flow was seen changes those of two others.
@@ -51,8 +53,9 @@ pub(super) struct Flows<T> {
 impl<T> Flows<T> {
     /// Bytes of a record's place itself, allocator's rounding included.
     const PLACE: usize = size_of::<Slot<T>>() + 16;
-    /// Bytes of table per slot: pointer, links, its mention in `free`, and the entry of `places`. That table is between 7/32 and 7/8 full: it
-    /// doubles when half of its places are taken and the others are those of removed flows.
+    /// Bytes of table per slot: pointer, links, its mention in `free`, and the entry of `places`. That table
+    /// is between 7/32 and 7/8 full: it doubles when half of its places are taken and the others are those of
+    /// removed flows.
     const SLOT: usize =
         2 * (size_of::<usize>() + size_of::<Link>() + 4) + 32 * (size_of::<(FlowId, u32)>() + 1) / 7;
 
@@ -89,7 +92,8 @@ impl<T> Flows<T> {
         self.slots.get_mut(place as usize)?.as_mut().map(|slot| &mut slot.record)
     }
 
-    /// The record of a flow, made by `start` if there is none, and its place; the flow is now the one seen last.
+    /// The record of a flow, made by `start` if there is none, and its place; the flow is now the one seen
+    /// last.
     pub fn touch(&mut self, id: FlowId, now_ns: u64, start: impl FnOnce() -> (T, usize)) -> (u32, &mut T) {
         let place = match self.places.get(&id) {
             Some(&place) if place == self.newest => place,

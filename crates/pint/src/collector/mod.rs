@@ -348,8 +348,8 @@ impl<D: Paths> Collector<D> {
         record.report(id.flow, &self.groups[usize::from(id.group)], &self.paths, ending)
     }
 
-    /// What is known of a flow now, under the key of a query; None if nothing is kept of it. Of a flow with records by number of hops, the
-    /// one seen last.
+    /// What is known of a flow now, under the key of a query; None if nothing is kept of it. Of a flow with
+    /// records by number of hops, the one seen last.
     pub fn report(&self, flow: &Flow, query: usize) -> Option<FlowReport> {
         let group = self
             .groups

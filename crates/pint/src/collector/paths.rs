@@ -13,7 +13,8 @@ pub enum Step {
     Decoded,
     /// The path was known before, and since then every hop of it was seen again, with this digest the last.
     Confirmed,
-    /// This digest contradicts what is known. A path that is known stays as it is; any other state is not to be used on.
+    /// This digest contradicts what is known. A path that is known stays as it is; any other state is not to
+    /// be used on.
     Contradiction,
 }
 
@@ -22,14 +23,15 @@ pub trait Paths {
     /// What is known of one flow under one query.
     type Flow;
 
-    /// A flow of which nothing is known but its ends and its number of hops. Under a key that leaves an end out, that address is unknown.
+    /// A flow of which nothing is known but its ends and its number of hops. Under a key that leaves an end
+    /// out, that address is unknown.
     fn start(&self, query: usize, flow: &Flow, hops: u32) -> Self::Flow;
 
     /// Takes in the query's fields of one packet's digest. Bounded time and memory, whatever they say.
     fn take(&self, query: usize, state: &mut Self::Flow, packet: u64, digest: u64, fields: &[Field]) -> Step;
 
-    /// Whether the query's fields of a packet that was taken before fit the known path. They tell nothing else: where they fit, the path is
-    /// no more certain than before.
+    /// Whether the query's fields of a packet that was taken before fit the known path. They tell nothing
+    /// else: where they fit, the path is no more certain than before.
     fn fits(&self, query: usize, state: &mut Self::Flow, packet: u64, digest: u64, fields: &[Field]) -> bool;
 
     /// Bytes that the state holds beyond its own size.

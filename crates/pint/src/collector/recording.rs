@@ -21,8 +21,9 @@ pub(crate) fn sketch_k(space: Option<u64>, hops: u32, bits: u32) -> u32 {
     items(space, hops, code_bytes(bits)).map_or(DEFAULT_K, |items| k_for_room(items).unwrap_or(MIN_K))
 }
 
-/// Counters of a hop's sketch that keeps values of at least `share`: the number that `space` bytes give on a path of `hops` hops, but enough
-/// to hold every such value. Without a space: the maximum error of a count is a quarter of the share.
+/// Counters of a hop's sketch that keeps values of at least `share`: the number that `space` bytes give on a
+/// path of `hops` hops, but enough to hold every such value. Without a space: the maximum error of a count is
+/// a quarter of the share.
 pub(crate) fn counters(space: Option<u64>, hops: u32, share: f64, bits: u32) -> usize {
     let enough = enough_counters(share, bits);
     let given = items(space, hops, COUNTER_BYTES).unwrap_or((4.0 / share).ceil() as usize);
@@ -335,7 +336,8 @@ impl<P> Recording<P> {
         (Step::On, grown)
     }
 
-    /// Whether the query's fields of a packet that was used before fit what is known; nothing is taken from them.
+    /// Whether the query's fields of a packet that was used before fit what is known; nothing is taken from
+    /// them.
     pub fn fits<D: Paths<Flow = P>>(
         &mut self,
         keeping: &Keeping,

@@ -23,7 +23,8 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Whether packets of a flow with different numbers of hops have records of their own. Where a path is traced, its change shows that.
+    /// Whether packets of a flow with different numbers of hops have records of their own. Where a path is
+    /// traced, its change shows that.
     pub fn has_records_by_hops(&self) -> bool {
         self.by_hop && !self.traces
     }
@@ -167,7 +168,8 @@ impl<P> Record<P> {
         (effect, grown + self.use_packet(digest))
     }
 
-    /// A digest of a packet that was used before: it can contradict a known path, as after a retransmission on another one.
+    /// A digest of a packet that was used before: it can contradict a known path, as after a retransmission
+    /// on another one.
     fn take_again<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> Effect {
         for (place, range) in &digest.share.fields {
             let keeping = &digest.group.queries[*place];
@@ -181,7 +183,8 @@ impl<P> Record<P> {
         Effect::Repeated
     }
 
-    /// Remembers the packet, while it matters: paths that are all confirmed do not change by repeats. By how many bytes the record grew.
+    /// Remembers the packet, while it matters: paths that are all confirmed do not change by repeats. By how
+    /// many bytes the record grew.
     pub fn use_packet<D>(&mut self, digest: &Digest<D>) -> isize {
         let before = self.used.bytes() as isize;
         if digest.group.samples || !self.recordings.iter().all(Recording::is_confirmed) {

@@ -1,24 +1,27 @@
 //! The packets that a record has used lately: a second digest of one of them tells nothing new.
 //!
-//! The id of a packet decides which hops write and which hop's value stays. So a digest that comes twice agrees with itself, however
-//! wrong the path is that was made of it, and is the same sample of the same hop. Packets are retransmitted under their old id, mirrored
-//! twice, or in two files that overlap.
+//! The id of a packet decides which hops write and which hop's value stays. So a digest that comes twice
+//! agrees with itself, however wrong the path is that was made of it, and is the same sample of the same hop.
+//! Packets are retransmitted under their old id, mirrored twice, or in two files that overlap.
 //!
-//! Ids are kept as 32 bits of a hash, in two sets of which the older one goes when the newer one is full: a packet is recognised while
-//! at most [`REMEMBERED`] others were used since, and possibly up to twice as long. Two packets of a record are taken for one with a
-//! probability of 2 [`REMEMBERED`] / 2^32 at most, whatever their values.
+//! Ids are kept as 32 bits of a hash, in two sets of which the older one goes when the newer one is full: a
+//! packet is recognised while at most [`REMEMBERED`] others were used since, and possibly up to twice as
+//! long. Two packets of a record are taken for one with a probability of 2 [`REMEMBERED`] / 2^32 at most,
+//! whatever their values.
 //!
 //! Source: ours; the paper assumes that packets have different ids.
 
 use crate::hash::mix;
 
-/// Other packets after which a repeat is recognised in any case: more than a window of retransmissions at 100 Gbit/s.
+/// Other packets after which a repeat is recognised in any case: more than a window of retransmissions at 100
+/// Gbit/s.
 pub const REMEMBERED: usize = 768;
 /// Places of a set when it is created; their number doubles when three quarters are used.
 const MIN_PLACES: usize = 16;
 const MAX_PLACES: usize = REMEMBERED / 3 * 4;
 
-/// A set of hashes that are not 0, in which 0 is an empty place; a hash is at the first free place from its own.
+/// A set of hashes that are not 0, in which 0 is an empty place; a hash is at the first free place from its
+/// own.
 #[derive(Debug, Default)]
 struct Hashes {
     places: Box<[u32]>,

@@ -67,8 +67,8 @@ impl Event {
 }
 
 impl FlowReport {
-    /// Keys: `flow`, `key`, `ending` (null while the record is open), `hops` (null if any), `epoch`, `first_ns`, `last_ns`,
-    /// `digests`, `strays`, `repeated`, `queries` by name.
+    /// Keys: `flow`, `key`, `ending` (null while the record is open), `hops` (null if any), `epoch`,
+    /// `first_ns`, `last_ns`, `digests`, `strays`, `repeated`, `queries` by name.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();
         let queries: Map<String, Json> = results
@@ -164,8 +164,8 @@ fn frequent_json(hop: &HopFrequent) -> Json {
 }
 
 /// Writes the paths of flows as CSV: the flow's columns, then `epoch`, `ending`, `first_ns`, `last_ns`,
-/// `query`, `digests`, `decoded_after`, `confirmed_after`, `hops`, `known` (hops that are) and `path`, its hops from the first,
-/// parted by spaces, "?" where more than one value is possible.
+/// `query`, `digests`, `decoded_after`, `confirmed_after`, `hops`, `known` (hops that are) and `path`, its
+/// hops from the first, parted by spaces, "?" where more than one value is possible.
 #[derive(Debug)]
 pub struct PathWriter<W> {
     output: W,

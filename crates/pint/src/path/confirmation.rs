@@ -1,13 +1,14 @@
 //! Whether a path that is known was seen again, hop by hop.
 //!
-//! A digest tells of its own hops only. Where a route changes before its path is known, hops of the old route and of the new one are put
-//! together to a path that never existed, and nothing contradicts it before a digest of a hop that differs. So a known path is
-//! *confirmed* when, since then and since the last digest that did not fit, every hop was tested: by digests of 16 bits together, or of
-//! fragments by a digest of each that no other hop wrote (two wrong fragments may cancel each other in every packet, hashes only by
-//! chance). If the route changed once before the path was known, all these digests are of the new one: a confirmed path of fragments is
-//! right, one of hashes is wrong with a probability of about 2^-16. Each digest must be of another packet, also than those by which the
-//! path became known: the collector sees to that, for as many packets as it remembers
-//! ([`crate::collector::REMEMBERED`]).
+//! A digest tells of its own hops only. Where a route changes before its path is known, hops of the old route
+//! and of the new one are put together to a path that never existed, and nothing contradicts it before a
+//! digest of a hop that differs. So a known path is *confirmed* when, since then and since the last digest
+//! that did not fit, every hop was tested: by digests of 16 bits together, or of fragments by a digest of
+//! each that no other hop wrote (two wrong fragments may cancel each other in every packet, hashes only by
+//! chance). If the route changed once before the path was known, all these digests are of the new one: a
+//! confirmed path of fragments is right, one of hashes is wrong with a probability of about 2^-16. Each
+//! digest must be of another packet, also than those by which the path became known: the collector sees to
+//! that, for as many packets as it remembers ([`crate::collector::REMEMBERED`]).
 //!
 //! Source: ours; the paper assumes that routes stay as they are.
 
@@ -21,7 +22,8 @@ const BITS: u32 = 16;
 /// What is left to be tested of a known path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Confirmation {
-    /// By fragment and hop, digests that are still needed; empty before the path is known and once it is confirmed.
+    /// By fragment and hop, digests that are still needed; empty before the path is known and once it is
+    /// confirmed.
     needed: Vec<u8>,
     /// Of which some are.
     open: u32,

@@ -1,22 +1,24 @@
 //! Which switches a flow crossed, from its packets' digests.
 //!
-//! For every digest the decoder computes who wrote it. A digest that one unknown hop alone has written is an equation for that hop: all
-//! ids whose hash differs are out. A hop with one id left is known; its hashes are then XORed out of every digest it took part in,
-//! which may leave one unknown hop there (*peeling*). Nothing is guessed: with the true switches among the ids, a reported
-//! path is the right one if all its digests took one route; [`confirmation`] says whether it was seen again since. A digest that
-//! contradicts what is known, or leaves a hop without an id, means that the path has changed.
+//! For every digest the decoder computes who wrote it. A digest that one unknown hop alone has written is an
+//! equation for that hop: all ids whose hash differs are out. A hop with one id left is known; its hashes are
+//! then XORed out of every digest it took part in, which may leave one unknown hop there (*peeling*). Nothing
+//! is guessed: with the true switches among the ids, a reported path is the right one if all its digests took
+//! one route; [`confirmation`] says whether it was seen again since. A digest that contradicts what is known,
+//! or leaves a hop without an id, means that the path has changed.
 //!
-//! What is known of the network shrinks the choice further ([`Knowledge`]): consecutive hops are neighbours; the first and the last are
-//! those of the flow's ends; hops i and j of a shortest path are |i - j| links apart. With a network, digests of two unknown hops
-//! are used as well: an id stays only if some id of the other hop goes with it.
+//! What is known of the network shrinks the choice further ([`Knowledge`]): consecutive hops are neighbours;
+//! the first and the last are those of the flow's ends; hops i and j of a shortest path are |i - j| links
+//! apart. With a network, digests of two unknown hops are used as well: an id stays only if some id of the
+//! other hop goes with it.
 //!
 //! Without a list of ids, values are read in fragments ([`raw`]).
 //!
-//! The network constrains switch ids only. Numbers of ports repeat along a path: hashes of them are looked for among the numbers that a
-//! switch's ports have, fragments are read as they are.
+//! The network constrains switch ids only. Numbers of ports repeat along a path: hashes of them are looked
+//! for among the numbers that a switch's ports have, fragments are read as they are.
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.2 (peeling, hashing, fragments), §7 (change of path). The use of the network is
-//! not in the paper.
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.2 (peeling, hashing, fragments), §7 (change of path).
+//! The use of the network is not in the paper.
 
 mod candidates;
 mod confirmation;
@@ -47,14 +49,16 @@ pub const MAX_KEPT: usize = 1024;
 /// Networks up to this size have their distances stored (2 bytes a pair).
 const STORED: usize = 4096;
 
-/// What a decoder knows about the network, and how far it may trust it. If it is wrong, paths are not found, or reported as changed.
+/// What a decoder knows about the network, and how far it may trust it. If it is wrong, paths are not found,
+/// or reported as changed.
 #[derive(Debug, Clone, Default)]
 pub struct Knowledge {
     /// The values that hops may have, and which of them are neighbours.
     pub graph: Graph,
     /// Consecutive hops are neighbours.
     pub neighbours: bool,
-    /// The first and the last hop are the switches that the flow's ends are attached to, by the ends' numbers.
+    /// The first and the last hop are the switches that the flow's ends are attached to, by the ends'
+    /// numbers.
     pub ends: Option<BTreeMap<u64, u64>>,
     /// Paths are shortest paths between their ends (implies neighbours).
     pub shortest: bool,
@@ -179,7 +183,8 @@ impl PathDecoder {
         Ok(PathDecoder { queries, untraced, knowledge, ports, spread, distances })
     }
 
-    /// Queries for paths that carry hashes, which cannot be decoded without a list of possible values: they are not decoded.
+    /// Queries for paths that carry hashes, which cannot be decoded without a list of possible values: they
+    /// are not decoded.
     pub fn untraced(&self) -> &[usize] {
         &self.untraced
     }

@@ -126,7 +126,8 @@ impl RawPath {
         Ok(())
     }
 
-    /// The one unknown fragment of an equation becomes known; equations that it takes part in are to be looked at again.
+    /// The one unknown fragment of an equation becomes known; equations that it takes part in are to be
+    /// looked at again.
     fn learn(&mut self, equation: &Kept, waiting: &mut Vec<Kept>) {
         let Some(hop) = hops_of(&equation.left).next() else { return };
         let shift = equation.fragment * self.bits;

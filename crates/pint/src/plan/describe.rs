@@ -281,8 +281,8 @@ fn false_reports(hops: u32, tolerance: u32, bits: u32) -> f64 {
     tail
 }
 
-/// The relative error of one packet's number, at most; None where it is not relative. Of a sum it is the deviation at
-/// the longest path, of a product that is rounded at random that at the expected path.
+/// The relative error of one packet's number, at most; None where it is not relative. Of a sum it is the
+/// deviation at the longest path, of a product that is rounded at random that at the expected path.
 fn relative_error(query: &Query, hops: Hops) -> Option<f64> {
     if let Aggregation::CountAbove { .. } = query.aggregation {
         return Some(0.0);

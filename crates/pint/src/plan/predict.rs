@@ -6,12 +6,12 @@
 //! the collector without the hashing; it knows the list of ids, but not the topology. Seeded, so the same
 //! plan gives the same numbers.
 //!
-//! *Quantiles*: n packets of a flow give each of k hops z = n f (1 - (1 - 1/k)^c) samples (f the share that serves the
-//! query, c its copies: a hop that wrote several copies of a packet counts once). The rank of the phi-quantile of z independent samples has a standard deviation of
-//! about sqrt(phi (1 - phi) / z); beyond k samples the sketch adds its own error, the approximation its
-//! epsilon of the value. Ranks become values only under a law of the values: here lognormal with a given
-//! sigma. Samples of one flow are correlated in time; then z counts for less, and by how much is not known
-//! beforehand.
+//! *Quantiles*: n packets of a flow give each of k hops z = n f (1 - (1 - 1/k)^c) samples (f the share that
+//! serves the query, c its copies: a hop that wrote several copies of a packet counts once). The rank of the
+//! phi-quantile of z independent samples has a standard deviation of about sqrt(phi (1 - phi) / z); beyond k
+//! samples the sketch adds its own error, the approximation its epsilon of the value. Ranks become values
+//! only under a law of the values: here lognormal with a given sigma. Samples of one flow are correlated in
+//! time; then z counts for less, and by how much is not known beforehand.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.1, Theorem 1 and appendix A.1 (samples a hop, rank
 //! error), §4.2 (decoding); the normal approximation of an order statistic is textbook (David and Nagaraja,
@@ -266,17 +266,20 @@ fn lognormal_error(phi: f64, z: f64, sketch_deviation: f64) -> f64 {
     sum / total
 }
 
-/// Packets of which each brings a hop a sample with probability `share`, after which the hop's ranks are within `epsilon` except with
-/// probability `delta`, whatever the law. Of n samples the probability is at most 2 e^(-2 n epsilon^2) (Hoeffding; the form used in
-/// Theorem 1); the number of samples is that of a binomial law.
+/// Packets of which each brings a hop a sample with probability `share`, after which the hop's ranks are
+/// within `epsilon` except with probability `delta`, whatever the law. Of n samples the probability is at
+/// most 2 e^(-2 n epsilon^2) (Hoeffding; the form used in Theorem 1); the number of samples is that of a
+/// binomial law.
 pub fn packets_for_rank(epsilon: f64, delta: f64, share: f64) -> f64 {
     let by_packet = libm::log1p(share * libm::expm1(-2.0 * epsilon * epsilon));
     libm::log(2.0 / delta) / -by_packet
 }
 
-/// The same with the error of a sketch of this `k`, which gets half of `delta` (at most 0.01); None if it alone may be `epsilon`.
+/// The same with the error of a sketch of this `k`, which gets half of `delta` (at most 0.01); None if it
+/// alone may be `epsilon`.
 pub fn packets_for_rank_in_sketch(epsilon: f64, delta: f64, share: f64, k: u32) -> Option<f64> {
-    // The bound is at least 3.5 standard deviations of a rank: exceeded less often than in one of 200 sketches.
+    // The bound is at least 3.5 standard deviations of a rank: exceeded less often than in one of 200
+    // sketches.
     let left = epsilon - kll::rank_error(k);
     (left > 0.0).then(|| packets_for_rank(left, delta / 2.0, share))
 }

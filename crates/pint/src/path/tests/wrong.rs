@@ -114,8 +114,9 @@ fn no_path_is_ever_wrong_in_100_000() {
     ten_to_the_fifth(100_000);
 }
 
-/// What a flow whose route changes from one path to another after `before` packets shows: the path that is known first after the change
-/// or before, and whether one was confirmed, in `packets` packets. A contradiction before the path is known starts again.
+/// What a flow whose route changes from one path to another after `before` packets shows: the path that is
+/// known first after the change or before, and whether one was confirmed, in `packets` packets. A
+/// contradiction before the path is known starts again.
 fn over_a_change(
     query: &Query,
     paths: [&[u64]; 2],
@@ -166,8 +167,8 @@ fn a_path_put_together_of_two_routes_is_known_and_never_confirmed() {
     }
 }
 
-/// Of 300 flows whose route changed before the path was known, and which then sent these packets, each some times: how many know a path, and
-/// how many a confirmed one.
+/// Of 300 flows whose route changed before the path was known, and which then sent these packets, each some
+/// times: how many know a path, and how many a confirmed one.
 fn known_and_confirmed(packets: u64, times: usize) -> (usize, usize) {
     use crate::collector::{Collected, Collector, Findings, Limits};
     use crate::recorded::Recorded;
