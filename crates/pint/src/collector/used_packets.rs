@@ -13,8 +13,8 @@
 
 use crate::hash::mix;
 
-/// Other packets after which a repeat is recognised in any case: more than a window of retransmissions at 100
-/// Gbit/s.
+/// Other packets after which a repeat is recognised in any case: at 1 500 bytes those of 92 us at 100 Gbit/s,
+/// which is more than a window of retransmissions in a data centre.
 pub const REMEMBERED: usize = 768;
 /// Places of a set when it is created; their number doubles when three quarters are used.
 const MIN_PLACES: usize = 16;
