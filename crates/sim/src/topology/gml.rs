@@ -36,7 +36,10 @@ fn graph(text: &str) -> Result<Graph, TopologyError> {
     for entry in entries {
         match (entry.key.to_ascii_lowercase().as_str(), &entry.value) {
             ("node", Value::List(node)) => graph.places.push(place(entry.line, node)?),
-            ("edge", Value::List(link)) => graph.edges.push(edge(entry.line, link)?),
+            ("edge", Value::List(link)) => {
+                graph.edges.push(edge(entry.line, link)?);
+                link.iter().for_each(|one| graph.note(one.key, one.line));
+            }
             ("node" | "edge", _) => {
                 return Err(TopologyError::line(entry.line, format!("expected `{} [ ... ]`", entry.key)));
             }

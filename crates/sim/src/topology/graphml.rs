@@ -165,6 +165,9 @@ impl Document {
             Ok(number) if number.is_finite() => Ok(Some(number)),
             _ => Err(TopologyError::line(line, format!("{name}: expected a number, found {}", shown(value)))),
         };
+        if self.within == Within::Edge {
+            self.graph.note(name, line);
+        }
         let place = self.graph.places.last_mut().filter(|_| self.within == Within::Node);
         let edge = self.graph.edges.last_mut().filter(|_| self.within == Within::Edge);
         match (name, place, edge) {

@@ -7,6 +7,8 @@
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 
 use super::memory::check_size;
@@ -72,6 +74,9 @@ impl ZooOptions {
 pub(super) struct Graph {
     pub places: Vec<Place>,
     pub edges: Vec<Edge>,
+    /// Attributes of edges that are not read and whose names are those of rates or delays, with their first
+    /// lines.
+    unread: BTreeMap<String, usize>,
 }
 
 #[derive(Debug, Default)]
@@ -95,7 +100,33 @@ pub(super) struct Edge {
     pub unit: String,
 }
 
+const LIKE_RATES: [&str; 7] = ["bandwidth", "bw", "capacity", "delay", "latency", "rate", "speed"];
+const ENDS: [&str; 8] = ["bandwidth", "_bw", "capacity", "delay", "latency", "_rate", "datarate", "bitrate"];
+const READ: [&str; 3] = ["linkspeed", "linkspeedraw", "linkspeedunits"];
+
 impl Graph {
+    /// Notes an attribute of an edge, by which a warning names those that look like rates or delays and are not
+    /// read.
+    pub fn note(&mut self, name: &str, line: usize) {
+        let low = name.to_ascii_lowercase();
+        let like = LIKE_RATES.iter().any(|begin| low.starts_with(begin))
+            || ENDS.iter().any(|end| low.ends_with(end));
+        if like && !READ.contains(&low.as_str()) && !self.unread.contains_key(name) {
+            self.unread.insert(name.to_string(), line);
+        }
+    }
+
+    fn unread(&self) -> Option<String> {
+        let line = self.unread.values().min()?;
+        let names: Vec<String> = self.unread.keys().take(5).map(|name| super::lines::shown(name)).collect();
+        let more = if self.unread.len() > names.len() { " and others" } else { "" };
+        Some(format!(
+            "attributes of edges that are not read: {}{more} (first: line {line}); rates are LinkSpeedRaw in \
+             bit/s, delays follow from coordinates, and a file of format \"toml\" states both",
+            names.join(", ")
+        ))
+    }
+
     /// Returns the network of this graph, with warnings about changes.
     pub fn network(self, options: &ZooOptions) -> Result<(Topology, Vec<String>), TopologyError> {
         options.check()?;
@@ -183,7 +214,7 @@ impl Graph {
             unplaced.warning(&default),
             unrated.warning(&rate),
         ];
-        Ok(warnings.into_iter().flatten().collect())
+        Ok(warnings.into_iter().flatten().chain(self.unread()).collect())
     }
 }
 

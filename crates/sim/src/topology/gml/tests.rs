@@ -61,6 +61,14 @@ fn links_have_the_speed_in_its_units_or_the_default_rate_with_a_warning() {
 }
 
 #[test]
+fn attributes_that_look_like_rates_or_delays_and_are_not_read_are_named() {
+    let text = "LinkSpeedRaw 1e10 LinkSpeed \"10\"\nbandwidth \"10Gbps\" delay_ms 2 operate 1 data_rate 3";
+    let (_, warnings) = zoo(&TWO.replacen("LinkSpeedRaw 1e10", text, 1)).unwrap();
+    let expected = "attributes of edges that are not read: \"bandwidth\", \"data_rate\", \"delay_ms\" (first: line 7); rates are";
+    assert!(warnings.len() == 1 && warnings[0].starts_with(expected), "{warnings:?}");
+}
+
+#[test]
 fn each_defect_is_reported_with_its_line() {
     for (from, to, expected) in [
         ("graph [", "grap [", "z.gml: no `graph [ ... ]` in the file: is it GML?"),

@@ -41,6 +41,13 @@ fn links_have_the_speed_in_its_units() {
     let text = text.replacen("10000000000.0</data>", "40</data><data key=\"d5\">G</data>", 1);
     let (t, warnings) = read(text.as_bytes(), "z.graphml", &ZooOptions::default()).unwrap();
     assert_eq!((t.links[2].rate, warnings), (Rate::from_gbps(40), Vec::new()));
+    let (_, warnings) =
+        read(TWO.replace("LinkSpeedRaw", "capacity").as_bytes(), "z.graphml", &ZooOptions::default())
+            .unwrap();
+    assert!(
+        warnings[1].starts_with("attributes of edges that are not read: \"capacity\" (first: line 11)"),
+        "{warnings:?}"
+    );
 }
 
 #[test]
