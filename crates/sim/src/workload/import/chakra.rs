@@ -7,19 +7,22 @@
 //! these. If asked, nodes of one `stream` follow each other in the order of their `start_time_micros`. A
 //! collective operation has the default algorithm of its kind, over all ranks or those of its group, which a
 //! file names, or PyTorch's metadata (`pg_name` and `ranks` in a node's inputs). Its root, if it has one, is
-//! the first of them.
+//! the first of them. The calls of a group at one rank and at another belong together by their order of
+//! execution, whatever the order of nodes in the files.
 //!
 //! Source: mlcommons/chakra, schema/protobuf/et_def.proto; what `comm_size` means: ASTRA-sim. Writers give
 //! the same attribute different types, so any number is accepted.
 
 use super::super::graph::Listed;
-use super::super::graph::listed::{Group, Instance, Op, RankList};
+use super::super::graph::listed::{Group, Instance, Lists, Op, RankList};
 use super::super::schedule::{Algorithm, Asked, Kind};
 use super::protobuf::{Fields, Wire, Wrong};
 use super::{Choices, Imported, MAX_BYTES, Roofline, groups};
 use crate::parameters::{Nothing, Parameters};
 use crate::units::{Rate, Time};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// Stream of computations of the CPU; those of the GPU are stream 0.
 const CPU: u16 = u16::MAX;
@@ -90,6 +93,28 @@ fn in_streams(nodes: &[Node]) -> Vec<(u32, u32)> {
     all.sort_unstable();
     let pairs = all.windows(2).filter(|pair| pair[0].0 == pair[1].0);
     pairs.map(|pair| (pair[0].3, pair[1].3)).collect()
+}
+
+/// The nodes in an order in which they may run: each after those that it waits for, then by start time, then by
+/// id. Nodes that wait for themselves come last. `ends`: pairs (node, the one that waits for its end).
+fn executed(nodes: &[Node], ends: &[(u32, u32)]) -> Vec<u32> {
+    let mut left = vec![0u32; nodes.len()];
+    ends.iter().for_each(|pair| left[pair.1 as usize] += 1);
+    let after = Lists::new(nodes.len(), ends);
+    let due = |at: u32| Reverse((nodes[at as usize].start_micros, nodes[at as usize].id, at));
+    let mut ready: BinaryHeap<_> = (0..).zip(&left).filter(|one| *one.1 == 0).map(|one| due(one.0)).collect();
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(Reverse((_, _, at))) = ready.pop() {
+        order.push(at);
+        for &next in after.of(at) {
+            left[next as usize] -= 1;
+            if left[next as usize] == 0 {
+                ready.push(due(next));
+            }
+        }
+    }
+    order.extend((0..).zip(&left).filter(|one| *one.1 > 0).map(|one| one.0));
+    order
 }
 
 /// Reads the files of all ranks, in their order, each with its name, not compressed. `groups`: the ranks of
@@ -264,8 +289,7 @@ impl Made {
                 return Err(format!("{file}: byte {}: node {} comes twice", node.at, node.id));
             }
         }
-        let (mut ops, mut ends) = (Vec::new(), Vec::new());
-        let mut calls: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut ends = Vec::new();
         for (at, node) in nodes.iter().enumerate() {
             let control = node.control.iter().filter(|_| choices.control);
             for parent in node.data.iter().chain(control) {
@@ -277,14 +301,20 @@ impl Made {
                 };
                 ends.push((parent, at as u32));
             }
-            let op = self.op(rank, node, choices, &mut calls);
-            ops.push(op.map_err(|message| format!("{file}: byte {}: node {}: {message}", node.at, node.id))?);
         }
         if choices.stream_order {
             ends.extend(in_streams(nodes));
         }
         ends.sort_unstable();
         ends.dedup();
+        let mut ops = vec![Op::Compute { time: Time::ZERO, stream: CPU - 1 }; nodes.len()];
+        let mut calls: FxHashMap<u32, u32> = FxHashMap::default();
+        for at in executed(nodes, &ends) {
+            let node = &nodes[at as usize];
+            let op = self.op(rank, node, choices, &mut calls);
+            ops[at as usize] =
+                op.map_err(|message| format!("{file}: byte {}: node {}: {message}", node.at, node.id))?;
+        }
         let list = RankList::new(ops, nodes.iter().map(|node| node.id).collect(), &ends, &[]);
         super::cycle(&list, "node").map_or(Ok(list), |cycle| Err(format!("{file}: {cycle}")))
     }

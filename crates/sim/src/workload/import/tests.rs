@@ -358,6 +358,22 @@ fn a_group_0_has_the_ranks_that_a_file_or_the_metadata_gives_it() {
 }
 
 #[test]
+fn calls_of_a_group_belong_together_by_their_order_of_execution() {
+    let call =
+        |size: u8, extra: Vec<u8>| [attribute("comm_type", 0), attribute("comm_size", size), extra].concat();
+    // The second node waits for the first one, which a file may name later.
+    let both = [(1, 7, call(10, Vec::new())), (2, 7, call(20, number(5, 1)))];
+    let turned = [both[1].clone(), both[0].clone()];
+    let graph = chakra_of(&[trace(&both), trace(&turned)]).expect("a graph").graph;
+    assert_eq!((graph.instance(0).bytes, graph.instance(1).bytes), (10, 20));
+    // Without dependencies, the earlier start comes first, then the smaller id.
+    let timed = |id, size, start| (id, 7, call(size, number(6, start)));
+    let graph =
+        chakra_of(&[trace(&[timed(7, 20, 5), timed(8, 10, 3)]), trace(&[timed(7, 10, 4), timed(8, 20, 6)])]);
+    assert_eq!(graph.expect("a graph").graph.instance(0).bytes, 10);
+}
+
+#[test]
 fn a_barrier_needs_no_size_and_messages_need_both_ends() {
     let barrier = trace(&[(1, 7, attribute("comm_type", 9))]);
     let graph = chakra_of(&[barrier.clone(), barrier]).expect("a graph").graph;
@@ -457,7 +473,7 @@ fn the_connection_matrices_and_topologies_of_the_reference_are_read() {
         let Some(zipped) = reference(&format!("{name}.cm.gz")) else { return };
         let mut text = Vec::new();
         flate2::read::GzDecoder::new(&zipped[..]).read_to_end(&mut text).expect("gzip");
-        let trace = Trace::from_htsim(&text, name, hosts, Time::ZERO).expect("flows");
+        let trace = Trace::from_htsim(&text, name, hosts, Time::ZERO, Time::from_us(1)).expect("flows");
         let waits = trace.flows().filter(|flow| flow.waits_for == 1).count();
         assert_eq!((trace.len(), waits), (flows, waiting), "{name}");
         assert_eq!(trace.warnings.len(), usize::from(name == "ring32_32MB"), "{name}: {:?}", trace.warnings);

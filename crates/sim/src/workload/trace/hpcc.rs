@@ -3,7 +3,8 @@
 //!
 //! Start times are decimal seconds, read as a double and truncated to whole nanoseconds as by that
 //! simulator's fixed point, so that "2.001" is 2000999999 ns. Their generator starts at 2 s: if no flow
-//! starts earlier, times are relative to that.
+//! starts earlier, times are relative to that. `pg`, the queue of a flow at every port, and `dport` are not
+//! used; a warning names the first flow with another `pg`.
 
 use super::{HostOf, Trace, TraceError, TraceRow, as_text};
 
@@ -29,6 +30,16 @@ impl Trace {
         let warning = check_count(first.trim(), rows.len())
             .map_err(|message| TraceError::new(file, Some(1), None, message))?;
         let base = if rows.iter().all(|(_, flow)| flow.start_ns >= BASE_NS) { BASE_NS } else { 0 };
+        let pg = rows.first().map(|(_, flow)| flow.pg);
+        let other = rows.iter().find(|(_, flow)| Some(flow.pg) != pg);
+        let priority = other.map(|(line, flow)| {
+            format!(
+                "{file}:{line}: pg is {} here and {} in the first flow: pg is not used, all flows have one \
+                 class; for several, write a file and a workload for each, and the `class` of its transport",
+                flow.pg,
+                pg.unwrap_or_default()
+            )
+        });
         let mut trace = Trace::default();
         for (number, (line, flow)) in rows.into_iter().enumerate() {
             let start_ps = (flow.start_ns - base).saturating_mul(1000).min(i64::MAX as u64) as i64;
@@ -40,6 +51,7 @@ impl Trace {
             })?;
         }
         trace.warnings.extend(warning.map(|warning| format!("{file}:1: {warning}")));
+        trace.warnings.extend(priority);
         trace.not_empty(file)
     }
 }
@@ -47,6 +59,7 @@ impl Trace {
 struct Flow {
     src: i64,
     dst: i64,
+    pg: i64,
     bytes: i64,
     start_ns: u64,
 }
@@ -61,7 +74,7 @@ fn read_flow(line: &str) -> Result<Flow, String> {
     let whole = |what: &str, text: &str| -> Result<i64, String> {
         text.parse().map_err(|_| format!("{what}: expected a whole number, found \"{text}\""))
     };
-    whole("pg", pg)?;
+    let pg = whole("pg", pg)?;
     whole("dport", dport)?;
     let seconds = match start.parse::<f64>() {
         // 46 days, far beyond any flow file.
@@ -69,7 +82,7 @@ fn read_flow(line: &str) -> Result<Flow, String> {
         _ => return Err(format!("start_seconds: expected seconds, found \"{start}\"")),
     };
     let start_ns = nanoseconds(seconds);
-    Ok(Flow { src: whole("src", src)?, dst: whole("dst", dst)?, bytes: whole("bytes", bytes)?, start_ns })
+    Ok(Flow { src: whole("src", src)?, dst: whole("dst", dst)?, pg, bytes: whole("bytes", bytes)?, start_ns })
 }
 
 /// floor(floor(seconds * 2^64) * 1e9 / 2^64), exactly; `seconds` below 2^23.

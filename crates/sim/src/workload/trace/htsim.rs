@@ -22,7 +22,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::path::Path;
 
-const PS_OF_US: f64 = 1e6;
+/// Starts from which on it is likelier that a file has picoseconds: a second.
+const LATE_PS: i64 = 1_000_000_000_000;
 const KEYS: [&str; 8] =
     ["id", "start", "trigger", "size", "send_done_trigger", "recv_done_trigger", "msg", "prio"];
 const ID: usize = 0;
@@ -42,8 +43,8 @@ struct Flow {
     line: usize,
     ends: (i64, i64),
     size: i64,
-    /// Microseconds; none: a trigger starts it.
-    start: Result<f64, u64>,
+    /// Picoseconds; none: a trigger starts it.
+    start: Result<i64, u64>,
     /// The triggers that it fires, at its sender and at its receiver.
     fires: [Option<u64>; 2],
     /// Flows that must end first.
@@ -58,6 +59,8 @@ enum Kind {
 
 #[derive(Default)]
 struct Matrix {
+    /// Of starts.
+    unit: Time,
     flows: Vec<Flow>,
     triggers: BTreeMap<u64, (usize, Option<Kind>)>,
     /// As announced, with their lines.
@@ -69,15 +72,16 @@ struct Matrix {
 }
 
 impl Trace {
-    /// Reads a connection matrix.
+    /// Reads a connection matrix. `unit`: that of starts.
     pub fn from_htsim(
         bytes: &[u8],
         file: &str,
         host: HostOf,
         trigger_delay: Time,
+        unit: Time,
     ) -> Result<Trace, TraceError> {
         let fail = |(line, message): Wrong| TraceError::new(file, Some(line), None, message);
-        let mut matrix = Matrix::read(as_text(bytes, file)?).map_err(fail)?;
+        let mut matrix = Matrix::read(as_text(bytes, file)?, unit).map_err(fail)?;
         matrix.check_heads().map_err(fail)?;
         matrix.resolve().map_err(fail)?;
         let mut trace = Trace::default();
@@ -107,6 +111,7 @@ impl Trace {
                 .push(row, host)
                 .map_err(|message| fail((flow.line, message.replace("size_bytes", "size"))))?;
         }
+        let last = order.last().map_or(0, |one| one.0);
         let mut say = |text: String| trace.warnings.push(format!("{file}: {text}"));
         if there > 0 && trigger_delay == Time::ZERO {
             say(format!(
@@ -119,8 +124,15 @@ impl Trace {
                 "{here} flows with a recv_done_trigger start when their sender has the last acknowledgement, not when the receiver has all"
             ));
         }
+        if last >= LATE_PS && unit > Time(1) {
+            say(format!(
+                "start is read as microseconds, so that the last flow starts at {}; htsim's own generators write picoseconds: \
+                 start_unit = \"ps\"",
+                Time(last as u64)
+            ));
+        }
         let lines = [
-            (matrix.cut, "start has a fraction of a microsecond, which is cut off, as in htsim"),
+            (matrix.cut, "start has a fraction of its unit, which is cut off, as in htsim"),
             (matrix.priority, "prio is not used"),
             (matrix.messages, "messages (msg) of one connection are flows of their own"),
         ];
@@ -147,7 +159,14 @@ pub fn matrix_facts(path: &Path) -> Result<MatrixFacts, String> {
     let name = path.display().to_string();
     let bytes = files::read(path, files::MAX_BYTES).map_err(|message| format!("{name}: {message}"))?;
     let hosts = HostOf { by_id: &Some, by_name: &|name| Err(format!("unknown host {name}")) };
-    let trace = Trace::from_htsim(&bytes, &name, hosts, Time::ZERO).map_err(|error| error.to_string())?;
+    let trace = Trace::from_htsim(&bytes, &name, hosts, Time::ZERO, Time::from_us(1));
+    let mut trace = trace.map_err(|error| error.to_string())?;
+    let starts: Vec<Time> = trace.flows().filter(|flow| flow.waits_for == 0).map(|flow| flow.start).collect();
+    if let (Some(first), Some(last)) = (starts.iter().min(), starts.iter().max()) {
+        trace.warnings.push(format!(
+            "{name}: start is in microseconds (start_unit of the workload): flows start from {first} to {last}"
+        ));
+    }
     Ok(MatrixFacts {
         flows: trace.len(),
         triggered: trace.flows().filter(|flow| flow.waits_for > 0).count(),
@@ -157,8 +176,8 @@ pub fn matrix_facts(path: &Path) -> Result<MatrixFacts, String> {
 }
 
 impl Matrix {
-    fn read(text: &str) -> Result<Matrix, Wrong> {
-        let mut matrix = Matrix::default();
+    fn read(text: &str, unit: Time) -> Result<Matrix, Wrong> {
+        let mut matrix = Matrix { unit, ..Matrix::default() };
         for (at, line) in text.lines().enumerate() {
             let at = at + 1;
             let words: Vec<&str> = line.split('#').next().unwrap_or("").split_whitespace().collect();
@@ -223,13 +242,16 @@ impl Matrix {
             (None, None) => return Err("expected `start` and a time, or `trigger` and a number".into()),
             (None, Some(trigger)) => Err(trigger),
             (Some(word), None) => {
-                let limit = LAST_START.0 as f64 / PS_OF_US;
-                let us = word.parse::<f64>().ok().filter(|us| (0.0..limit).contains(us));
-                let us = us.ok_or_else(|| format!("start: expected microseconds, found \"{word}\""))?;
-                if us.fract() != 0.0 {
+                let limit = LAST_START.0 as f64 / self.unit.0 as f64;
+                let number = word.parse::<f64>().ok().filter(|number| (0.0..limit).contains(number));
+                let number = number.ok_or_else(|| {
+                    let unit = if self.unit > Time(1) { "microseconds" } else { "picoseconds" };
+                    format!("start: expected {unit}, found \"{word}\"")
+                })?;
+                if number.fract() != 0.0 {
                     self.cut = self.cut.or(Some(line));
                 }
-                Ok(us.trunc())
+                Ok(number as i64 * self.unit.0 as i64)
             }
         };
         let size = whole(SIZE)?.ok_or("expected `size` and a number of bytes")?;
@@ -377,8 +399,7 @@ impl Matrix {
     fn order(&self) -> Result<Vec<(i64, usize)>, Wrong> {
         let mut later: Vec<Vec<usize>> = vec![Vec::new(); self.flows.len()];
         let mut left: Vec<usize> = self.flows.iter().map(|flow| flow.after.len()).collect();
-        let start = |flow: &Flow| flow.start.map_or(0, |us| (us * PS_OF_US) as i64);
-        let mut earliest: Vec<i64> = self.flows.iter().map(start).collect();
+        let mut earliest: Vec<i64> = self.flows.iter().map(|flow| flow.start.unwrap_or(0)).collect();
         let mut ready = BinaryHeap::new();
         for (at, flow) in self.flows.iter().enumerate() {
             flow.after.iter().for_each(|&before| later[before].push(at));
@@ -411,7 +432,7 @@ mod tests {
     fn read(text: &str) -> Result<Trace, TraceError> {
         let host = |label: u32| (label < 16).then_some(label);
         let hosts = HostOf { by_id: &host, by_name: &|name| Err(name.to_string()) };
-        Trace::from_htsim(text.as_bytes(), "a.cm", hosts, Time::from_us(2))
+        Trace::from_htsim(text.as_bytes(), "a.cm", hosts, Time::from_us(2), Time::from_us(1))
     }
 
     fn flows(text: &str) -> Vec<(u32, u32, u64, u64, u16)> {
@@ -440,6 +461,19 @@ mod tests {
         assert_eq!(flows(text), [(0, 3, 1, 0, 0), (0, 1, 1, 0, 1), (0, 2, 9, 0, 0)]);
         let trace = read(text).expect("a trace");
         assert!(trace.warnings[0].contains("line 2: start has a fraction"), "{:?}", trace.warnings);
+    }
+
+    #[test]
+    fn starts_are_in_the_unit_that_is_given_and_late_ones_are_warned_of() {
+        let text = "0->1 start 1000000 size 1\n2->3 start 3500000 size 1\n";
+        let trace = read(text).expect("a trace");
+        assert_eq!(trace.flows().map(|flow| flow.start).last(), Some(Time::from_us(3_500_000)));
+        let expected = "a.cm: start is read as microseconds, so that the last flow starts at 3.5s; htsim's own generators";
+        assert!(trace.warnings[0].starts_with(expected), "{:?}", trace.warnings);
+        let hosts = HostOf { by_id: &Some, by_name: &|name| Err(name.to_string()) };
+        let trace = Trace::from_htsim(text.as_bytes(), "a.cm", hosts, Time::ZERO, Time(1)).expect("a trace");
+        assert_eq!(trace.flows().map(|flow| flow.start).last(), Some(Time::from_ns(3_500)));
+        assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
     }
 
     #[test]

@@ -329,6 +329,11 @@ const FORMATS: &[(&str, &str)] = &[
     ("htsim", "htsim's connection matrix, with triggers"),
 ];
 
+const START_UNITS: &[(&str, &str)] = &[
+    ("us", "microseconds, as htsim's programs for UEC and RoCE read them"),
+    ("ps", "picoseconds, as htsim's generators of connection matrices write them"),
+];
+
 /// Keys of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceSpec {
@@ -336,6 +341,8 @@ pub struct TraceSpec {
     pub format: &'static str,
     /// Of flows that htsim's triggers start at another host than the one that knows.
     pub trigger_delay: Time,
+    /// Of starts in a connection matrix.
+    pub start_unit: &'static str,
 }
 
 impl WorkloadParameters for TraceSpec {
@@ -362,6 +369,12 @@ impl WorkloadParameters for TraceSpec {
             file,
             format: p.choice("format", "auto", FORMATS, "Format of the file."),
             trigger_delay: p.time("trigger_delay", Time::ZERO, delay_help),
+            start_unit: p.choice(
+                "start_unit",
+                "us",
+                START_UNITS,
+                "Of a connection matrix: the unit of its starts.",
+            ),
         }
     }
 
@@ -384,7 +397,10 @@ impl WorkloadParameters for TraceSpec {
                     files::read(&path, MAX_BYTES).map_err(|message| fail(format!("{file}: {message}")))?;
                 match format {
                     "hpcc" => Trace::from_hpcc(&bytes, &file, host),
-                    "htsim" => Trace::from_htsim(&bytes, &file, host, self.trigger_delay),
+                    "htsim" => {
+                        let unit = if self.start_unit == "ps" { Time(1) } else { Time::from_us(1) };
+                        Trace::from_htsim(&bytes, &file, host, self.trigger_delay, unit)
+                    }
                     _ => Trace::from_csv(&bytes, &file, host),
                 }
             }

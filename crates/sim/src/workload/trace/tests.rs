@@ -194,6 +194,14 @@ fn the_authors_flow_file_counts_from_two_seconds() {
 }
 
 #[test]
+fn priority_groups_of_a_flow_file_that_differ_are_warned_of() {
+    assert!(hpcc("2\n0 1 3 100 1000 2\n1 2 3 200 20 2\n").unwrap().warnings.is_empty());
+    let trace = hpcc("2\n0 1 3 100 1000 2\n1 2 0 100 20 2\n").unwrap();
+    let expected = "flow.txt:3: pg is 0 here and 3 in the first flow: pg is not used";
+    assert!(trace.warnings[0].starts_with(expected), "{:?}", trace.warnings);
+}
+
+#[test]
 fn a_stray_digit_after_the_number_of_flows_is_forgiven_with_a_warning() {
     let trace = hpcc("19\n0 1 3 100 1000 2\n").unwrap();
     assert_eq!(trace.len(), 1);
