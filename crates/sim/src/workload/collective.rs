@@ -48,7 +48,8 @@ const CONNECTIONS: &[(&str, &str)] = &[
     ("kept", "messages of one rank to another use one connection, whose window, rate and path last"),
     (
         "fresh",
-        "every message has a connection of its own, in its first state, on the path of the first message",
+        "every message has a connection of its own, in its first state, on the path of the first message; a ring that was held up \
+         does not recover, because its messages then share links",
     ),
 ];
 

@@ -23,6 +23,7 @@ use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate};
 use model::Model;
+use std::sync::LazyLock;
 
 mod lower;
 pub mod model;
@@ -103,6 +104,17 @@ impl TrainingSpec {
     }
 }
 
+/// The algorithms of some kind of sharding.
+static ALGORITHMS: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
+    let can = [reducing(Kind::AllReduce), reducing(Kind::ReduceScatter)].concat();
+    schedule::KINDS.iter().filter(|(name, _)| can.contains(name)).copied().collect()
+});
+
+/// The algorithms by which gradients are reduced.
+fn reducing(kind: Kind) -> Vec<&'static str> {
+    algorithms(kind).into_iter().filter(|name| *name != "hierarchical").collect()
+}
+
 impl WorkloadParameters for TrainingSpec {
     const DOC: SchemeDoc = SchemeDoc {
         name: "training",
@@ -124,12 +136,12 @@ impl WorkloadParameters for TrainingSpec {
         let data_help = "Replicas of the model (data parallel); 0: the highest number that the hosts allow.";
         let data = p.integer("data", 0, (0, 100_000), data_help) as u32;
         let algorithm_help = "How gradients are reduced; auto: ring.";
-        let asked = p.choice_or_auto("algorithm", schedule::KINDS, algorithm_help);
+        let asked = p.choice_or_auto("algorithm", &ALGORITHMS, algorithm_help);
         let sharding_help = "Who holds gradients, states and parameters.";
         let sharding = Sharding::named(p.choice("sharding", "none", SHARDING, sharding_help));
         let kind = sharding.reduces_by();
         let name = asked.unwrap_or(RingParameters::DOC.name);
-        let can: Vec<&str> = algorithms(kind).into_iter().filter(|name| *name != "hierarchical").collect();
+        let can = reducing(kind);
         if !can.contains(&name) {
             let known = can.join(", ");
             let message = format!("{name} does not reduce gradients here: expected one of {known}");

@@ -73,8 +73,8 @@ fn what_is_too_small_or_too_large_is_refused() {
     let error = source_error("collective", 320, &keys).to_string();
     assert_eq!(
         error,
-        "102080000000 messages in one operation exceed the limit of 4294967295: use fewer ranks, an algorithm with fewer messages, or a \
-         larger chunk if one is set"
+        "102080000000 messages in 1000000 operations exceed the limit of 4294967295: use fewer operations (repeat), fewer ranks, an \
+         algorithm with fewer messages, or a larger chunk if one is set"
     );
 }
 

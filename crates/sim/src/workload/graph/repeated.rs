@@ -75,8 +75,14 @@ impl Repeated {
             }
         }
         let each = counted(each)?;
-        counted(u128::from(each) * u128::from(repeat))?;
-        counted(u128::from(repeat) * phases.len() as u128)?;
+        let numbers = u128::from(each).max(phases.len() as u128) * u128::from(repeat);
+        if numbers > u128::from(u32::MAX) {
+            return Err(format!(
+                "{numbers} messages in {repeat} operations exceed the limit of {}: use fewer operations (repeat), fewer ranks, an \
+                 algorithm with fewer messages, or a larger chunk if one is set",
+                u32::MAX
+            ));
+        }
         let heeds = |phase: &Phase| {
             let (law, members) = (phase.largest(), ranks / phase.groups.count(ranks).max(1));
             (0..members).any(|member| law.awaits_acknowledgements(member))

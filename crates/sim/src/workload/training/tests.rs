@@ -236,7 +236,8 @@ fn a_job_that_does_not_fit_says_what_it_needs() {
         (vec![("sharding", text("zero2"))], "zero2"),
         (vec![integer("experts", 3), integer("expert", 2)], "cannot share 3 experts"),
         (vec![("slow_ranks", text("3-1"))], "found \"3-1\""),
-        (vec![("algorithm", text("pairwise"))], "does not reduce gradients"),
+        (vec![("algorithm", text("pairwise"))], "unknown value \"pairwise\""),
+        (vec![("algorithm", text("tree")), ("sharding", text("zero1"))], "does not reduce gradients"),
     ] {
         let (_, complaints) = spec(&keys);
         assert!(complaints.iter().any(|complaint| complaint.contains(expected)), "{complaints:?}");
