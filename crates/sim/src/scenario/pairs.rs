@@ -55,8 +55,25 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     }
     found.dedup();
     found.extend(found_late(scenario));
+    found.extend(never_apart_again(scenario));
     found.extend(super::cut_off::warning(scenario));
     found
+}
+
+/// Messages of a job on connections of their own stay together once something has held them up.
+fn never_apart_again(scenario: &Scenario) -> Option<String> {
+    let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+    let mut fresh =
+        graphs.filter(|graph| graph.fresh && graph.repeated().is_some_and(|work| work.repeat > 1));
+    let failures = &scenario.failures;
+    let is_disturbed =
+        scenario.traffic.sources.len() > 1 || !failures.events.is_empty() || failures.loss.is_some();
+    (is_disturbed && fresh.next().is_some()).then(|| {
+        "connections = \"fresh\" of a workload: each message has a connection of its own, so that those of one \
+         rank which a failure or other traffic held up share its link and end together, in all later steps too: \
+         a ring does not recover. Set connections = \"kept\""
+            .to_string()
+    })
 }
 
 /// What is down from the start is found by routes only after a while.

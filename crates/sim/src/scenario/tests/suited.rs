@@ -25,6 +25,19 @@ fn repairs_of_what_is_not_down_and_losses_that_nothing_repeats_deserve_a_look() 
 }
 
 #[test]
+fn connections_of_one_message_deserve_a_look_where_something_holds_messages_up() {
+    let job = "[topology]\nkind = \"star\"\nhosts = 4\n[[workload]]\nkind = \"collective\"\n";
+    let event = "[[failures.event]]\nlink = [\"host0\", \"s0\"]\nat = \"1ms\"\n";
+    let found = |text: &str, sets: &[(&str, &str)]| {
+        warned(&format!("{job}{text}"), sets, "connections = \"fresh\" of a workload").len()
+    };
+    let (repeat, fresh) = (("workload.0.repeat", "5"), ("workload.0.connections", "fresh"));
+    assert_eq!(found(event, &[repeat, fresh]), 1);
+    assert_eq!(found("[[workload]]\nkind = \"permutation\"\n", &[repeat, fresh]), 1);
+    assert_eq!([found(event, &[fresh]), found(event, &[repeat]), found("", &[repeat, fresh])], [0, 0, 0]);
+}
+
+#[test]
 fn asking_again_before_a_copy_can_arrive_deserves_a_look_where_packets_are_lost() {
     // 20 ms there and back.
     let star = format!("{STAR}[switch]\nbuffer = \"2GB\"\n");
