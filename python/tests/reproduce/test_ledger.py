@@ -460,7 +460,6 @@ def test_no_bound_that_came_out_the_other_way_is_left_out_of_all_rows():
 
 THREE_SEEDS = {
     "pint-isp",
-    "phost-buffer",
 }
 """Experiments whose stored results are of fewer seeds than a run of the small size has now."""
 
