@@ -30,8 +30,9 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
     found.extend(sent_again(outcome, names, of_ports.sum()));
     found.extend(not_sent_again(outcome, names));
     found.extend(short_flowlets(outcome.counters.get("flowlets_moved").unwrap_or(0), &all));
-    if all.timeouts > 0 {
-        found.extend(tail(&Times::read(dir)?));
+    let probe = names.loss_probe.filter(|_| all.loss_probes > 0);
+    if all.timeouts > 0 || probe.is_some() {
+        found.extend(tail(&Times::read(dir, probe)?, all.loss_probes));
     }
     let unfinished = outcome.flows.saturating_sub(outcome.flows_done);
     if unfinished > 0 && outcome.flows_done > 0 {
@@ -203,42 +204,93 @@ fn short_flowlets(moved: u64, all: &LossCounters) -> Option<String> {
     })
 }
 
-/// Completion times in nanoseconds, and timeouts, of finished flows.
-struct Times(Vec<(f64, u32)>);
+/// Which timer a flow waited for, as far as its row tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timer {
+    None,
+    /// A retransmission timeout, which its sender counted.
+    Timeout,
+    /// Probably one of loss detection: it sent packets again, and took so much longer than alone.
+    Probe,
+}
 
-impl Times {
-    fn read(dir: &Path) -> Result<Times, ResultsError> {
-        let path = dir.join(flow_table::FILE);
-        let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
-        let mut times = Vec::new();
-        parquet_read::each(&path, &["fct_ns", "timeouts"], &mut |batch| {
-            let batch = [batch];
-            let fct = parquet_read::numbers(&batch, 0).ok_or_else(foreign)?;
-            let timeouts = parquet_read::numbers(&batch, 1).ok_or_else(foreign)?;
-            let finished = fct.into_iter().zip(timeouts).filter(|(fct, _)| !fct.is_nan());
-            times.extend(finished.map(|(fct, timeouts)| (fct, timeouts as u32)));
-            Ok(())
-        })?;
-        times.sort_unstable_by(|a: &(f64, u32), b| a.0.total_cmp(&b.0));
-        Ok(Times(times))
+impl Timer {
+    /// `probe`: nanoseconds for which a sender waits before a tail loss probe. A flow that takes as long alone may be as
+    /// late for other reasons.
+    fn of(fct: f64, ideal: f64, retransmitted: f64, timeouts: f64, probe: Option<f64>) -> Timer {
+        match probe {
+            _ if timeouts > 0.0 => Timer::Timeout,
+            Some(probe) if retransmitted > 0.0 && ideal < probe && fct - ideal >= probe => Timer::Probe,
+            _ => Timer::None,
+        }
     }
 }
 
-/// That most flows at the 99th percentile of completion times and above it waited for timeouts.
+/// Completion times in nanoseconds, and timers, of finished flows.
+struct Times {
+    flows: Vec<(f64, Timer)>,
+    /// Nanoseconds before a tail loss probe.
+    probe: Option<f64>,
+}
+
+impl Times {
+    fn read(dir: &Path, probe: Option<Time>) -> Result<Times, ResultsError> {
+        let probe = probe.map(Time::as_ns);
+        let path = dir.join(flow_table::FILE);
+        let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
+        let mut times = Vec::new();
+        let columns = ["fct_ns", "ideal_fct_ns", "packets_retransmitted", "timeouts"];
+        parquet_read::each(&path, &columns, &mut |batch| {
+            let batch = [batch];
+            let numbers = |column| parquet_read::numbers(&batch, column).ok_or_else(foreign);
+            let (fct, ideal, again, timeouts) = (numbers(0)?, numbers(1)?, numbers(2)?, numbers(3)?);
+            let finished = fct.into_iter().enumerate().filter(|(_, fct)| !fct.is_nan());
+            times.extend(
+                finished
+                    .map(|(row, fct)| (fct, Timer::of(fct, ideal[row], again[row], timeouts[row], probe))),
+            );
+            Ok(())
+        })?;
+        times.sort_unstable_by(|a: &(f64, Timer), b| a.0.total_cmp(&b.0));
+        Ok(Times { flows: times, probe })
+    }
+}
+
+/// That most flows at the 99th percentile of completion times and above it waited for timeouts, or for timers of loss
+/// detection, of which no more flows can have waited for one than `probes` expired.
 ///
 /// A report may be of fewer flows, as those after a warm-up, so the sentence says that these are all.
-fn tail(times: &Times) -> Option<String> {
-    let flows = &times.0;
+fn tail(times: &Times, probes: u64) -> Option<String> {
+    let flows = &times.flows;
     let p99 = flows.get(flows.len() * 99 / 100)?.0;
     let first = flows.partition_point(|flow| flow.0 < p99);
-    let (slowest, waited) = (flows.len() - first, flows[first..].iter().filter(|flow| flow.1 > 0).count());
-    (waited as f64 >= MAJORITY * slowest as f64).then(|| {
-        format!(
-            "retransmission timeouts determine the tail: of the slowest 1 % of all flows of the run ({slowest}, which took {} \
-             or longer) {waited} waited for at least one",
-            milliseconds(p99)
-        )
-    })
+    let slowest = flows.len() - first;
+    let of = |timer| flows[first..].iter().filter(|flow| flow.1 == timer).count();
+    let (waited, probed) = (of(Timer::Timeout), of(Timer::Probe));
+    let are_most = |some: usize| some as f64 >= MAJORITY * slowest as f64;
+    let which = format!(
+        "of the slowest 1 % of all flows of the run ({slowest}, which took {} or longer)",
+        milliseconds(p99)
+    );
+    match times.probe {
+        _ if are_most(waited) => Some(format!(
+            "retransmission timeouts determine the tail: {which} {waited} waited for at least one"
+        )),
+        Some(probe) if probed as u64 <= probes && are_most(waited + probed) => {
+            let others = match waited {
+                0 => String::new(),
+                some => format!(", and {some} waited for a retransmission timeout"),
+            };
+            Some(format!(
+                "timers of loss detection probably determine the tail: {which} {probed} sent packets again without a retransmission timeout \
+                 and took at least {} longer than alone, which is how long a sender waits before a tail loss probe with one packet \
+                 in flight (transport.loss_probe_ack_delay){others}; {probes} such timers expired in the run (loss_probes, not among \
+                 timeouts), and `weftline why` shows which flows waited for them",
+                milliseconds(probe)
+            ))
+        }
+        _ => None,
+    }
 }
 
 fn milliseconds(ns: f64) -> String {

@@ -24,6 +24,9 @@ pub struct Names {
     pub transports: Vec<(String, String)>,
     /// Controllers among them that steer by marks of switches.
     pub marked: Vec<String>,
+    /// The shortest time for which a sender waits before a tail loss probe with one packet in flight; none: no
+    /// transport sends probes.
+    pub loss_probe: Option<Time>,
     /// PFC is on, and no port has a buffer of its own, which drops instead of pausing.
     pub lossless: bool,
     /// Nodes that are hosts.
@@ -91,6 +94,7 @@ impl Names {
             groups: config.traffic.groups.clone(),
             transports: transports.collect(),
             marked,
+            loss_probe: config.transports.iter().filter_map(|transport| transport.facts().loss_probe).min(),
             lossless: config.switch.pfc.enabled && !queues.any(|queue| queue.facts().owns_buffer),
             hosts: config.topology.hosts().into_iter().collect(),
             limits: limits(config),

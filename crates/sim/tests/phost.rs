@@ -281,12 +281,16 @@ fn incast_requests_take_the_authors_times() {
 fn sources_that_wait_for_their_turn_repeat_no_requests() {
     let flows = |start| (0..128).map(move |src| packets(src, 143, 54, start));
     let of = |timeout: &str| {
-        let (kept, outcome) =
-            run(paper(&[("transport.request_timeout", timeout)], flows(Time::ZERO).collect()));
-        (completion_times(&kept), outcome.losses.iter().map(|group| group.timeouts).sum::<u64>())
+        let config = paper(&[("transport.request_timeout", timeout)], flows(Time::ZERO).collect());
+        let sources = config.topology.hosts()[..128].to_vec();
+        let (kept, outcome) = run(config);
+        let of_sources = outcome.ports.iter().filter(|(node, ..)| sources.contains(node));
+        let sent: u64 = of_sources.map(|(_, _, port)| port.packets_sent).sum();
+        let data: u64 = kept.flows.iter().map(|flow| flow.packets_sent).sum();
+        (completion_times(&kept), sent - data)
     };
     let (patient, ours) = (of("10s"), of("120us"));
-    assert_eq!(ours.1, 0, "requests are repeated");
+    assert_eq!(ours.1, 128, "requests are repeated");
     let mean = |times: &[Time]| times.iter().map(|time| time.as_ns()).sum::<f64>() / times.len() as f64;
     assert!((mean(&ours.0) / mean(&patient.0) - 1.0).abs() < 1e-6, "{} {}", mean(&ours.0), mean(&patient.0));
 }
@@ -405,6 +409,28 @@ fn timeouts_of_flows_that_the_end_of_the_run_cuts_off_are_theirs_too() {
         assert_eq!(of_flows, counted, "until {until}");
     }
     assert!(unfinished > 0, "no flow was cut off after a timeout");
+}
+
+/// 100 flows of a source wait for its link longer than the request timeout, and repeat requests that had come. One
+/// that is lost has its flow wait for the timeout.
+#[test]
+fn a_repeated_request_is_a_timeout_where_the_first_one_was_lost() {
+    let of = |rest: &str| {
+        let text = format!("[topology]\nkind = \"star\"\nhosts = 4\n[transport]\nkind = \"phost\"\n{rest}");
+        let config = crate::common::load(&text, &[]).expect("a scenario").config().expect("a configuration");
+        let (kept, outcome) = run(config);
+        let of_flows: u64 = kept.flows.iter().map(|flow| u64::from(flow.timeouts)).sum();
+        assert_eq!(of_flows, losses_of(&outcome).timeouts);
+        (kept, of_flows)
+    };
+    let (kept, timeouts) = of("[[workload]]\nkind = \"bulk\"\nhosts = \"0\"\nto = \"1\"\nsize = \"50KB\"\n\
+                              flows_per_pair = 100\n");
+    assert_eq!((kept.flows.len(), timeouts), (100, 0));
+    // Without free tokens the request is all that the source sends.
+    let (kept, timeouts) = of("free_tokens = 0\n[[workload]]\nkind = \"flows\"\n\
+                              flows = [{ src = 0, dst = 1, size = \"1MB\" }]\n[failures]\ndetection = \"0us\"\n\
+                              [[failures.event]]\nat = \"0us\"\nlink = [\"host1\", \"s0\"]\nlasts = \"30us\"\n");
+    assert_eq!((kept.flows[0].packets_retransmitted, timeouts), (0, 1));
 }
 
 /// A star of hosts at 100 Gb/s with one at 10 Gb/s.

@@ -119,11 +119,40 @@ fn losses_that_nothing_had_repeated_by_the_end_are_named() {
 
 #[test]
 fn timeouts_determine_the_tail_if_a_majority_of_the_slowest_flows_had_one() {
-    let flows = |late: u32| (0..300).map(|i| (f64::from(i) * 1e3, u32::from(i >= 300 - late))).collect();
-    assert_eq!(tail(&Times(flows(1))), None, "one of three");
-    let found = tail(&Times(flows(2))).unwrap();
+    let flows = |late: u32| {
+        let timer = |i| if i >= 300 - late { Timer::Timeout } else { Timer::None };
+        Times { flows: (0..300).map(|i| (f64::from(i) * 1e3, timer(i))).collect(), probe: None }
+    };
+    assert_eq!(tail(&flows(1), 0), None, "one of three");
+    let found = tail(&flows(2), 0).unwrap();
     assert!(found.contains("of all flows of the run (3, which took 297.0 us or longer) 2 waited"), "{found}");
-    assert_eq!(tail(&Times(Vec::new())), None);
+    assert_eq!(tail(&Times { flows: Vec::new(), probe: None }, 0), None);
+}
+
+#[test]
+fn timers_of_loss_detection_determine_the_tail_where_its_flows_are_late_by_one_without_a_timeout() {
+    let probe = Some(200e6);
+    let of = |fct, ideal, again, timeouts| Timer::of(fct, ideal, again, timeouts, probe);
+    assert_eq!(of(200.1e6, 6e3, 1.0, 0.0), Timer::Probe);
+    assert_eq!(of(200.1e6, 6e3, 1.0, 1.0), Timer::Timeout);
+    assert_eq!(of(200.1e6, 6e3, 0.0, 0.0), Timer::None, "nothing was sent again");
+    assert_eq!(of(199.9e6, 6e3, 1.0, 0.0), Timer::None, "not so late");
+    assert_eq!(of(900e6, 300e6, 1.0, 0.0), Timer::None, "it takes long alone");
+    assert_eq!(Timer::of(200.1e6, 6e3, 1.0, 0.0, None), Timer::None, "no transport sends probes");
+    let times = |last: Timer| {
+        let timer = |i| if i == 15 { last } else { Timer::None };
+        Times { flows: (0..16).map(|i| (if i == 15 { 200.1e6 } else { 5e4 }, timer(i))).collect(), probe }
+    };
+    let found = tail(&times(Timer::Probe), 1).unwrap();
+    assert!(
+        found.starts_with(
+            "timers of loss detection probably determine the tail: of the slowest 1 % of all flows of the run (1, which took 200.100 ms or \
+             longer) 1 sent packets again without a retransmission timeout and took at least 200.000 ms longer than alone"
+        ),
+        "{found}"
+    );
+    assert_eq!(tail(&times(Timer::Probe), 0), None, "more flows than probes");
+    assert!(tail(&times(Timer::Timeout), 1).unwrap().starts_with("retransmission timeouts"));
 }
 
 #[test]

@@ -435,6 +435,9 @@ pub struct Facts<'a> {
     pub delay_controller: Option<&'a str>,
     /// Maximum time between two retransmissions of the same packet.
     pub longest_timeout: Time,
+    /// Minimum time for which a sender waits before a timer of its loss detection, which is no timeout, has a lone packet
+    /// sent again; none: it has no such timer.
+    pub loss_probe: Option<Time>,
     /// Time for which a timer remains after its flow has ended.
     pub timer_left: Time,
     /// A packet that is lost has those sent after it sent again.
@@ -496,6 +499,7 @@ impl Default for Facts<'_> {
             queue_at_marks: None,
             delay_controller: None,
             longest_timeout: Time::ZERO,
+            loss_probe: None,
             timer_left: Time::ZERO,
             goes_back: false,
             asks_again: None,

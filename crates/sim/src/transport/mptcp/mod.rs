@@ -45,7 +45,7 @@ mod stream;
 pub use packets::scale;
 pub use parameters::MptcpConfig;
 
-use super::{FlowView, HostContext, Look, Transport};
+use super::{FlowView, HostContext, Look, Timeouts, Transport};
 use crate::congestion::window::coupled::Subflow;
 use crate::net::PortId;
 use crate::packet::{PacketId, PacketKind};
@@ -186,6 +186,12 @@ impl Transport for Mptcp {
             sender.record_unfinished(&self.outgoing, cx);
         }
         self.outgoing.finish(cx);
+    }
+
+    fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
+        let sender = self.senders.iter().find(|sender| sender.carries(flow) && !sender.over)?;
+        let until = "until the retransmission timeout of a subflow expired";
+        Some(Timeouts { expired: sender.timeouts, has_earlier: true, until })
     }
 
     fn view(&self, flow: FlowId) -> Option<FlowView> {

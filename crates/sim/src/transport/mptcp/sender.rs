@@ -178,7 +178,7 @@ pub struct Sender {
     packets_sent: u64,
     packets_retransmitted: u64,
     /// Timeouts of all its subflows.
-    timeouts: u32,
+    pub timeouts: u32,
     /// Packets and payload that had been sent on another subflow before.
     copies: u64,
     pub reinjected: u64,

@@ -18,8 +18,8 @@
 //! Source: Gao et al., "pHost", CoNEXT 2015; the states are those of its authors' simulator.
 
 use super::ranking::Rank;
-use crate::packet::Packet;
 use crate::packet::hash::flow_hash;
+use crate::packet::{Packet, PacketKind, flag};
 use crate::transport::arrived::Arrived;
 use crate::transport::phost::parameters::{FreeTokens, PhostConfig};
 use crate::units::Time;
@@ -38,6 +38,8 @@ pub struct DestinationFlow {
     pub place: Place,
     /// Its request has come; data may overtake it.
     pub requested: bool,
+    /// A repeated request was the first packet of it that came: all earlier ones had been lost.
+    late: bool,
     /// Tokens given, free ones included.
     given: u64,
     /// Tokens to give before it is left alone.
@@ -148,6 +150,7 @@ impl DestinationFlow {
             rank,
             place: Place::Ranked,
             requested: false,
+            late: first.kind == PacketKind::Control && first.is_last(),
             given: u64::from(free),
             goal: u64::from(packets),
             returned: u64::from(returned),
@@ -232,6 +235,11 @@ impl DestinationFlow {
             self.waits_until = Some(now.saturating_add(pace.retoken));
         }
         Some((number, packet))
+    }
+
+    /// The flag by which answers state that the request that was answered was a repeated one.
+    pub fn late(&self) -> u8 {
+        if self.late { flag::LAST } else { 0 }
     }
 
     /// Whether it needs tokens of this end and none was given.

@@ -223,9 +223,7 @@ impl Transport for Phost {
     }
 
     fn finish(&mut self, cx: &mut HostContext) {
-        for flow in self.sources.iter().filter(|flow| !flow.done) {
-            cx.net.recorder.flow(flow.record(cx.host, None));
-        }
+        self.record_unfinished(cx);
     }
 
     fn hold(&self, flow: FlowId) -> Option<Hold> {

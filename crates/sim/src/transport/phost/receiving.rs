@@ -89,7 +89,7 @@ impl Phost {
         }
         let notice = Packet {
             kind: PacketKind::Control,
-            flags: code::KNOWN << flag::CODE_SHIFT,
+            flags: code::KNOWN << flag::CODE_SHIFT | flow.late(),
             flow: flow.flow,
             dst: flow.src,
             sender: flow.sender,
@@ -204,7 +204,7 @@ impl Phost {
         let flow = &self.flows[slot as usize];
         let token = Packet {
             kind: PacketKind::Control,
-            flags: code::TOKEN << flag::CODE_SHIFT,
+            flags: code::TOKEN << flag::CODE_SHIFT | flow.late(),
             seq: u64::from(number) << 32 | u64::from(wanted),
             aux: flow.arrived.missing(),
             sent: Time(u64::from(flow.rounds)),

@@ -53,10 +53,11 @@ impl Phost {
     fn request(&mut self, slot: u32, cx: &mut HostContext) -> Option<PortId> {
         let time = self.source_time(&self.sources[slot as usize], cx);
         let flow = &mut self.sources[slot as usize];
-        flow.requests += 1;
+        flow.request();
+        let repeated = if flow.requests > 1 { flag::LAST } else { 0 };
         let packet = Packet {
             kind: PacketKind::Control,
-            flags: code::REQUEST << flag::CODE_SHIFT,
+            flags: code::REQUEST << flag::CODE_SHIFT | repeated,
             seq: u64::from(flow.packets),
             sent: flow.deadline.unwrap_or(Time::MAX),
             aux: u32::try_from(time.0).unwrap_or(u32::MAX),
@@ -107,7 +108,8 @@ impl Phost {
         if let Some(at) = flow.silence.broken(now, config.request_timeout) {
             cx.set_timer(at, packet.sender);
         }
-        flow.known = true;
+        let first = !std::mem::replace(&mut flow.known, true);
+        count(flow.answered(first && packet.is_last()), flow.group, cx);
         flow.rounds = flow.rounds.max(packet.sent.0 as u32);
         flow.take(Token {
             expires: now.saturating_add(life),
@@ -132,7 +134,8 @@ impl Phost {
         cx.net.discard(id);
         let flow = self.sources.get_mut(packet.sender as usize);
         if let Some(flow) = flow.filter(|flow| flow.flow == packet.flow) {
-            flow.known = true;
+            let first = !std::mem::replace(&mut flow.known, true);
+            count(flow.answered(first && packet.is_last()), flow.group, cx);
         }
     }
 
@@ -145,6 +148,9 @@ impl Phost {
             return;
         }
         flow.done = true;
+        // What answers a request, whose number has no high half, was not answered when the data came.
+        let to_request = packet.seq >> 32 == 0;
+        count(flow.answered(to_request), flow.group, cx);
         if std::mem::take(&mut flow.ranked) {
             self.nics[usize::from(flow.nic)].remove(flow.group, flow.rank);
         }
@@ -224,11 +230,21 @@ impl Phost {
         if !repeats || flow.is_looked_after() {
             return None;
         }
-        flow.timeouts += 1;
-        let group = flow.group;
-        cx.timed_out(group);
         self.request(slot, cx)
     }
+
+    /// The run ends: what is not done is recorded so. Requests that nothing answered count as timeouts.
+    pub(super) fn record_unfinished(&mut self, cx: &mut HostContext) {
+        for flow in self.sources.iter_mut().filter(|flow| !flow.done) {
+            count(flow.answered(true), flow.group, cx);
+            cx.net.recorder.flow(flow.record(cx.host, None));
+        }
+    }
+}
+
+/// So many timeouts of a flow of a group have expired.
+fn count(timeouts: u32, group: u16, cx: &mut HostContext) {
+    (0..timeouts).for_each(|_| cx.timed_out(group));
 }
 
 /// Time of a full packet on a port's link.

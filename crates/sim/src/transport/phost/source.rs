@@ -58,8 +58,11 @@ pub struct SourceFlow {
     /// Packets that were sent once at least, and how many were sent again.
     once: Arrived,
     again: u64,
-    /// Requests that were repeated, and waits of the destination after which packets were sent again.
+    /// Repeated requests whose earlier ones had been lost, and waits of the destination after which packets were sent
+    /// again.
     pub timeouts: u32,
+    /// Repeated requests of which it is not known yet whether the earlier ones had been lost.
+    repeated: u32,
     /// How often the destination has waited for packets in vain, by its tokens; and what this was when a
     /// packet was last sent again.
     pub rounds: u32,
@@ -92,6 +95,7 @@ impl SourceFlow {
             once: Arrived::new(packets),
             again: 0,
             timeouts: 0,
+            repeated: 0,
             rounds: 0,
             counted: 0,
             requests: 0,
@@ -137,6 +141,21 @@ impl SourceFlow {
         self.counted = self.rounds;
         self.timeouts += u32::from(timed_out);
         timed_out
+    }
+
+    /// A request is sent, the first one or another.
+    pub fn request(&mut self) {
+        self.repeated += u32::from(self.requests > 0);
+        self.requests += 1;
+    }
+
+    /// The destination has answered, or the run ends. Returns how many repeated requests count as timeouts: those that
+    /// an answer waited for, because earlier packets had been `lost`.
+    pub fn answered(&mut self, lost: bool) -> u32 {
+        let repeated = std::mem::take(&mut self.repeated);
+        let counted = if lost { repeated } else { 0 };
+        self.timeouts += counted;
+        counted
     }
 
     /// Its destination gives tokens for what it lacks, and has not got all.

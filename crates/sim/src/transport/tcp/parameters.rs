@@ -162,6 +162,12 @@ impl TransportParameters for TcpConfig {
             queue_at_marks: self.controller.queue_at_marks(),
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: self.rto.longest_first(),
+            // A probe comes no later than the retransmission timeout.
+            loss_probe: self
+                .recovery
+                .rack
+                .filter(|rack| rack.probes)
+                .map(|rack| rack.ack_delay.min(self.rto.min)),
             openings: Some(self.syn_retries + 1),
             spreads_flows: self.plb.is_some(),
             control_packets: [if self.fin { 6 } else { 3 }, 0],
