@@ -8,7 +8,7 @@ import pytest
 native = pytest.importorskip("weftline._native")
 
 from weftline.cli.main import main  # noqa: E402
-from weftline.cli.why import _lost_text, _ranges_text, _timeouts_text  # noqa: E402
+from weftline.cli.why import _lost_text, _pauses_text, _ranges_text, _timeouts_text  # noqa: E402
 from weftline.runs import Run  # noqa: E402
 
 INCAST = """
@@ -211,8 +211,8 @@ def test_timeouts_and_switches_without_a_route_are_named():
     flow = {
         "timeouts": [{"until": "until the receiver asked", "ps": 1_000_000_000}],
         "lost": [
-            {"at": "leaf0", "packets": 40, "no_route_to": "host1", "since_ps": 5_000_000_000},
-            {"at": "leaf0->spine0", "packets": 2},
+            {"at": "leaf0", "packets": 40, "answers": 0, "no_route_to": "host1", "since_ps": 5_000_000_000},
+            {"at": "leaf0->spine0", "packets": 2, "answers": 0},
         ],
     }
     assert _timeouts_text([flow, flow]) == "Timeouts: 2 ms until the receiver asked."
@@ -220,3 +220,28 @@ def test_timeouts_and_switches_without_a_route_are_named():
         "Packets were lost at: leaf0, which had no route to host1 from 5 ms on (40), leaf0->spine0 (2)."
     )
     assert _timeouts_text([{"timeouts": []}]) == ""
+
+
+def test_the_ports_that_pauses_go_back_to_are_named_with_their_times():
+    flow = {
+        "pauses": [
+            {"link": "host0->leaf0", "queue_at": "leaf1->host3", "ps": 3_000_000},
+            {"link": "host0->leaf0", "queue_at": None, "ps": 1_000_000},
+            {"link": "leaf0->spine0", "queue_at": "leaf1->host3", "ps": 2_000_000},
+        ]
+    }
+    assert _pauses_text([flow]) == (
+        "Pauses go back to the queue at: leaf1->host3 (5 us), no known queue (1 us)."
+    )
+    assert _pauses_text([{"pauses": []}]) == ""
+
+
+def test_lost_answers_are_named_as_such():
+    lost = [
+        {"at": "leaf0->spine0", "packets": 127, "answers": 127},
+        {"at": "spine0->leaf0", "packets": 24, "answers": 5},
+    ]
+    assert _lost_text([{"lost": lost}]) == (
+        "Packets were lost at: leaf0->spine0 (127 acknowledgements or other answers), "
+        "spine0->leaf0 (24, of which 5 were acknowledgements or other answers)."
+    )

@@ -170,6 +170,7 @@ pub fn why(scenario: &Scenario, fingerprint: &str, asked: &Asked) -> PyResult<St
         .map(|one| {
             json!({
                 "link": names.link(one.link), "flows": one.flows, "waited_ps": one.waited.0, "cause": one.cause.name(),
+                "queue_at": one.paused_for.map(|link| names.link(link)),
             })
         })
         .collect();
@@ -465,6 +466,7 @@ impl Names<'_> {
             "waits": [],
             "lost": [],
             "timeouts": [],
+            "pauses": [],
             "worst_queue": null,
         });
         let Some(account) = account else { return report };
@@ -481,16 +483,25 @@ impl Names<'_> {
             .chain(at_ends)
             .map(|(link, cause, time)| json!({"link": link, "cause": cause.name(), "ps": time.0}))
             .collect();
-        let lost = |(place, packets): (&Place, &usize)| match *place {
-            Place::Link(link) => json!({"at": self.link(link), "packets": packets}),
-            Place::Node(node) => json!({"at": self.node(node), "packets": packets}),
-            Place::WithoutRoute { node, dst, since } => json!({
-                "at": self.node(node), "packets": packets, "no_route_to": self.host(dst), "since_ps": since.0,
-            }),
+        let lost = |(place, packets): (&Place, &usize)| {
+            let answers = account.answers_lost.get(place).copied().unwrap_or_default();
+            let mut lost = json!({"packets": packets, "answers": answers});
+            lost["at"] = match *place {
+                Place::Link(link) => json!(self.link(link)),
+                Place::Node(node) | Place::WithoutRoute { node, .. } => json!(self.node(node)),
+            };
+            if let Place::WithoutRoute { dst, since, .. } = *place {
+                (lost["no_route_to"], lost["since_ps"]) = (json!(self.host(dst)), json!(since.0));
+            }
+            lost
         };
         report["lost"] = account.lost.iter().map(lost).collect();
         let timeouts = account.waited_until.iter().map(|(until, time)| json!({"until": until, "ps": time.0}));
         report["timeouts"] = timeouts.collect();
+        let pauses = account.paused_for.iter().map(|(&(link, origin), time)| {
+            json!({"link": self.link(link), "queue_at": origin.map(|origin| self.link(origin)), "ps": time.0})
+        });
+        report["pauses"] = pauses.collect();
         let worst = account.worst_queue().map(|(link, time)| {
             let shared: Vec<Value> =
                 account.shared(link).iter().map(|(flow, time)| json!({"flow": flow, "ps": time.0})).collect();

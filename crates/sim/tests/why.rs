@@ -220,7 +220,7 @@ fn of_two_flows_through_one_link_one_waits_for_the_other() {
     assert_eq!(waited, packet_time(&findings));
     assert_eq!(accounts[1].shared(link), [(0, waited)]);
     let limits = why::limits(&accounts);
-    assert_eq!(limits, [LinkShare { link, flows: 1, waited, cause: Cause::OthersQueue }]);
+    assert_eq!(limits, [LinkShare { link, flows: 1, waited, cause: Cause::OthersQueue, paused_for: None }]);
 }
 
 /// A link between two nodes, in this direction.

@@ -326,7 +326,8 @@ def flow_tables(flow: dict[str, Any]) -> list[Table]:
     waits = Table(["at the link", "waited for", "time"], left=2)
     for part in sorted(flow["waits"], key=lambda part: -part["ps"]):
         waits.rows.append([part["link"] or AT_END, part["cause"], _ps(part["ps"])])
-    waits.note = " ".join(filter(None, [_timeouts_text([flow]), _lost_text([flow])]))
+    notes = [text([flow]) for text in (_pauses_text, _timeouts_text, _lost_text)]
+    waits.note = " ".join(note for note in notes if note)
     return [causes, waits]
 
 
@@ -507,7 +508,7 @@ def links_text(answer: dict[str, Any]) -> str:
     links = answer["links"]
     count = len(answer["flows"])
     which = "messages of the chain" if "step" in answer else "slowest flows"
-    notes = [text(answer["flows"]) for text in (_ends_text, _timeouts_text, _lost_text)]
+    notes = [text(answer["flows"]) for text in (_pauses_text, _ends_text, _timeouts_text, _lost_text)]
     if not links:
         none = f"none of the {count} {which} waited for a link on its critical chain"
         return "\n".join([none, *(wrapped(note) for note in notes if note)])
@@ -535,6 +536,19 @@ def _ends_text(flows: Sequence[dict[str, Any]]) -> str:
     return f"Not at a link: {', '.join(named)}." if named else ""
 
 
+def _pauses_text(flows: Sequence[dict[str, Any]]) -> str:
+    """Return the ports whose queues the pauses of flows go back to."""
+    sums: dict[str | None, int] = {}
+    for part in (part for flow in flows for part in flow["pauses"]):
+        sums[part["queue_at"]] = sums.get(part["queue_at"], 0) + part["ps"]
+    unknown = sums.pop(None, 0)
+    ordered = sorted(sums.items(), key=lambda one: -one[1])
+    named = [f"{port} ({_ps(time)})" for port, time in ordered[:SHOWN]]
+    named += [f"{len(ordered) - SHOWN} more"] if len(ordered) > SHOWN else []
+    named += [f"no known queue ({_ps(unknown)})"] if unknown and named else []
+    return f"Pauses go back to the queue at: {', '.join(named)}." if named else ""
+
+
 def _timeouts_text(flows: Sequence[dict[str, Any]]) -> str:
     """Return which timeouts flows waited for."""
     sums: dict[str, int] = {}
@@ -545,14 +559,25 @@ def _timeouts_text(flows: Sequence[dict[str, Any]]) -> str:
 
 
 def _lost_text(flows: Sequence[dict[str, Any]]) -> str:
-    """Return where flows lost packets, if it took time to send packets again."""
+    """Return where flows lost packets, if it took time to send packets again, and where answers to them."""
     sums: dict[str, int] = {}
+    answers: dict[str, int] = {}
     for part in (part for flow in flows for part in flow["lost"]):
         place = part["at"]
         if "no_route_to" in part:
             place += f", which had no route to {part['no_route_to']} from {_ps(part['since_ps'])} on"
         sums[place] = sums.get(place, 0) + part["packets"]
+        answers[place] = answers.get(place, 0) + part["answers"]
     ordered = sorted(sums.items(), key=lambda one: -one[1])
-    named = [f"{place} ({packets:,})" for place, packets in ordered[:SHOWN]]
+    named = [f"{place} ({_lost_count(packets, answers[place])})" for place, packets in ordered[:SHOWN]]
     more = f", and {len(ordered) - SHOWN} more" if len(ordered) > SHOWN else ""
     return f"Packets were lost at: {', '.join(named)}{more}." if named else ""
+
+
+def _lost_count(packets: int, answers: int) -> str:
+    """Return how many packets were lost, and how many of them had come from the destination of their flow."""
+    if not answers:
+        return f"{packets:,}"
+    if answers == packets:
+        return f"{packets:,} acknowledgements or other answers"
+    return f"{packets:,}, of which {answers:,} were acknowledgements or other answers"

@@ -63,9 +63,13 @@ impl Index {
     }
 
     /// Where packets of a flow, of `own`, were lost while it lasted: on links, at switches without a route, and in queues.
-    pub fn lost_of(&self, flow: &Traced, own: &[Passed]) -> BTreeMap<Place, usize> {
+    pub fn lost_of<'a>(
+        &self,
+        flow: &Traced,
+        own: impl Iterator<Item = &'a Passed>,
+    ) -> BTreeMap<Place, usize> {
         let mut lost = BTreeMap::new();
-        for one in own.iter().filter(|one| (flow.start..=flow.finish).contains(&one.at)) {
+        for one in own.filter(|one| (flow.start..=flow.finish).contains(&one.at)) {
             let packet = (one.at, one.id);
             let place = match (self.without_route.get(&packet), self.dropped.get(&packet)) {
                 _ if self.lost.contains(&packet) => Place::Link(one.link),

@@ -48,12 +48,20 @@ pub struct LinkShare {
     /// How long all of them waited here, and for what most.
     pub waited: Time,
     pub cause: Cause,
+    /// The link whose queue most of its pauses go back to.
+    pub paused_for: Option<u32>,
 }
 
 /// Links by the time that flows waited there, longest first.
 pub fn limits(accounts: &[Account]) -> Vec<LinkShare> {
     let mut waits: BTreeMap<u32, BTreeMap<Cause, Time>> = BTreeMap::new();
     let mut longest: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut origins: BTreeMap<u32, BTreeMap<u32, Time>> = BTreeMap::new();
+    for (&(link, origin), &time) in accounts.iter().flat_map(|account| &account.paused_for) {
+        if let Some(origin) = origin {
+            *origins.entry(link).or_default().entry(origin).or_default() += time;
+        }
+    }
     let sum = |causes: &BTreeMap<Cause, Time>| Time(causes.values().map(|time| time.0).sum());
     for account in accounts {
         let mut own: BTreeMap<u32, BTreeMap<Cause, Time>> = BTreeMap::new();
@@ -70,7 +78,9 @@ pub fn limits(accounts: &[Account]) -> Vec<LinkShare> {
     let share = |(link, causes): (&u32, &BTreeMap<Cause, Time>)| {
         let (&cause, _) = causes.iter().max_by_key(|(cause, time)| (**time, Reverse(**cause)))?;
         let flows = longest.get(link).copied().unwrap_or_default();
-        Some(LinkShare { link: *link, flows, waited: sum(causes), cause })
+        let origins = origins.get(link).into_iter().flatten();
+        let paused_for = origins.max_by_key(|(link, time)| (**time, Reverse(**link))).map(|(&link, _)| link);
+        Some(LinkShare { link: *link, flows, waited: sum(causes), cause, paused_for })
     };
     let mut shares: Vec<_> = waits.iter().filter_map(share).collect();
     shares.sort_by_key(|share| (Reverse(share.waited), share.link));

@@ -15,6 +15,7 @@
 
 mod index;
 mod links;
+mod pauses;
 mod routes;
 pub mod steps;
 mod walk;
@@ -155,10 +156,15 @@ pub struct Account {
     pub intervals: Vec<Interval>,
     /// Links that its last packet crossed, in order.
     pub path: Vec<u32>,
-    /// Where packets were lost, and how many, if it took time to send packets again.
+    /// Where packets were lost, and how many, if it took time to send packets again; otherwise those of `answers_lost`.
     pub lost: BTreeMap<Place, usize>,
+    /// Of these, what the destination sent without data: acknowledgements, tokens and the like.
+    pub answers_lost: BTreeMap<Place, usize>,
     /// How long each timeout took, by what it is in words that follow this time; their sum is that of [`Cause::Timeout`].
     pub waited_until: BTreeMap<&'static str, Time>,
+    /// How long pauses of a link took, by it and the link whose queue they go back to, if that is known; their sum is
+    /// that of [`Cause::Pause`].
+    pub paused_for: BTreeMap<(u32, Option<u32>), Time>,
 }
 
 /// Where a packet was lost: on a link or in its queue, in a node from which several links lead on, or in a switch that had no
@@ -294,5 +300,10 @@ pub fn alone(config: Config, flows: &[FlowSpec]) -> Result<Vec<Time>, RunError> 
 /// Where the completion times of the traced flows went.
 pub fn accounts(flows: &[Traced], findings: &Findings) -> Vec<Account> {
     let index = index::Index::new(findings);
-    flows.iter().enumerate().map(|(number, flow)| walk::account(flow, number, findings, &index)).collect()
+    let mut origins = pauses::Origins::new(findings, &index);
+    let account = |(number, flow)| walk::account(flow, number, findings, &index, &mut origins);
+    flows.iter().enumerate().map(account).collect()
 }
+
+#[cfg(test)]
+mod tests;

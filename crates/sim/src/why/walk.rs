@@ -1,6 +1,7 @@
 //! The critical chain of a flow, followed back from its end to its start.
 
 use super::index::Index;
+use super::pauses::{Origins, Pause};
 use super::{Account, Cause, Findings, Interval, Traced};
 use crate::net::trace::Passed;
 use crate::packet::PacketKind;
@@ -50,6 +51,8 @@ struct Walk<'a> {
     /// What a timeout that is met now was, and how long each has taken.
     until: &'static str,
     waited_until: BTreeMap<&'static str, Time>,
+    /// How long each pause took.
+    pauses: BTreeMap<Pause, Time>,
     /// What left its sender, in order of time, and of that the data that had left before.
     launches: Vec<Passed>,
     again: HashSet<(u32, Time)>,
@@ -65,7 +68,13 @@ struct Walk<'a> {
 }
 
 /// The account of one flow.
-pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index) -> Account {
+pub fn account(
+    flow: &Traced,
+    number: usize,
+    findings: &Findings,
+    index: &Index,
+    origins: &mut Origins,
+) -> Account {
     let passed = &findings.trace.passed;
     let in_time = |one: &&Passed| one.time <= flow.finish;
     let mut own: Vec<Passed> =
@@ -101,6 +110,7 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
         timeouts: findings.timeouts[number].as_ref(),
         until: findings.timeouts[number].as_ref().map_or(UNTIL, |(last, _)| last.until),
         waited_until: BTreeMap::new(),
+        pauses: BTreeMap::new(),
         own_flows,
         launches,
         again,
@@ -112,12 +122,19 @@ pub fn account(flow: &Traced, number: usize, findings: &Findings, index: &Index)
         path: Vec::new(),
     };
     walk.follow();
-    let Walk { mut intervals, path, waited_until, .. } = walk;
+    let Walk { mut intervals, path, waited_until, pauses, .. } = walk;
     intervals.reverse();
     let repeats =
         |part: &Interval| matches!(part.cause, Cause::Retransmission | Cause::Timeout | Cause::LossDetection);
-    let lost = if intervals.iter().any(repeats) { index.lost_of(flow, &own) } else { BTreeMap::new() };
-    Account { flow: *flow, intervals, path, lost, waited_until }
+    let is_answer = |one: &&Passed| one.kind != PacketKind::Data && one.src == flow.dst;
+    let answers_lost = index.lost_of(flow, own.iter().filter(is_answer));
+    let lost =
+        if intervals.iter().any(repeats) { index.lost_of(flow, own.iter()) } else { answers_lost.clone() };
+    let mut paused_for = BTreeMap::new();
+    for (pause, time) in pauses {
+        *paused_for.entry((pause.0, origins.of(pause))).or_default() += time;
+    }
+    Account { flow: *flow, intervals, path, lost, answers_lost, waited_until, paused_for }
 }
 
 impl Walk<'_> {
@@ -307,6 +324,7 @@ impl Walk<'_> {
             let (since, down) = self.down(ends, at);
             if paused {
                 self.take(begin.max(from), Cause::Pause, Some(packet.link), None);
+                *self.pauses.entry((packet.link, packet.class, begin)).or_default() += at - self.cursor;
                 continue;
             }
             let from = from.max(begin);
