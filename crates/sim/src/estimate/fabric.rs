@@ -1,6 +1,7 @@
 //! The links that flows share, as far as an estimate needs them: the links of hosts, and the links between
 //! switches.
 
+use super::shares::Usable;
 use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path};
 use crate::transport::{Asks, NicPolicy};
@@ -75,16 +76,16 @@ const UNLIMITED: u32 = 0;
 const UNBOUND: f64 = 1e30;
 
 impl Fabric {
-    /// Creates the shared links of a network whose switches have buffers of this size.
-    pub fn of(network: &Network, buffer: u64, nics: NicPolicy) -> Fabric {
+    /// Creates the shared links of a network whose switches have buffers of this size, with the rates that they can use.
+    pub fn of(network: &Network, buffer: u64, nics: NicPolicy, usable: &Usable) -> Fabric {
         let (topology, routes) = (&network.topology, &network.routes);
         let hosts = routes.hosts();
         let mut shared = vec![Shared::default(); 1 + 2 * hosts + 2 * topology.nodes.len()];
         shared[UNLIMITED as usize].bits_per_second = UNBOUND;
         let (switch_of, links_of_host, links_of_flow) = (vec![None; hosts], vec![0; hosts], vec![1; hosts]);
         let mut fabric = Fabric { shared, switch_of, links_of_host, links_of_flow, buffer };
-        for link in &topology.links {
-            for (near, far) in [(link.a, link.b), (link.b, link.a)] {
+        for (link, id) in topology.links.iter().zip(0..) {
+            for (near, far, end) in [(link.a, link.b, 0), (link.b, link.a, 1)] {
                 let places = match (routes.host_at(near), routes.host_at(far)) {
                     (Some(host), far_host) => {
                         fabric.links_of_host[host as usize] += 1;
@@ -96,7 +97,7 @@ impl Fabric {
                     (None, Some(_)) => continue,
                 };
                 for place in places {
-                    fabric.shared[place as usize].bits_per_second += link.rate.0 as f64;
+                    fabric.shared[place as usize].bits_per_second += usable.at(id, end);
                 }
             }
         }

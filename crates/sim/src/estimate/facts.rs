@@ -2,6 +2,7 @@
 
 use super::offered::Span;
 use super::replay::MAX_FLOWS;
+use super::shares::Usable;
 use super::tiers;
 use super::{Estimate, Replay, Work, graphs, recurring};
 use crate::config::{SwitchConfig, Until};
@@ -10,7 +11,6 @@ use crate::net::ecn::EcnThreshold;
 use crate::parameters::Value as Figure;
 use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
-use crate::scenario::network::Network;
 use crate::topology::{NodeId, Topology};
 use crate::transport::{TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
@@ -48,7 +48,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         "name": scenario.name,
         "seed": scenario.seed,
         "compat": scenario.rules.like,
-        "topology": topology_facts(&scenario.network),
+        "topology": topology_facts(scenario),
         "hosts": host_facts(scenario),
         "transports": scenario.transports.iter().map(|t| transport_facts(scenario, t)).collect::<Vec<_>>(),
         "ecn": ecn_facts(&scenario.switch),
@@ -122,7 +122,9 @@ fn processor_facts(scenario: &Scenario) -> Value {
     })
 }
 
-fn topology_facts(network: &Network) -> Value {
+fn topology_facts(scenario: &Scenario) -> Value {
+    let network = &scenario.network;
+    let usable = Usable::of(network, scenario.switch.balancer.facts().shares);
     let topology = &network.topology;
     let mut links: Vec<(Rate, Time, u64)> = Vec::new();
     for link in &topology.links {
@@ -141,7 +143,7 @@ fn topology_facts(network: &Network) -> Value {
         "links": topology.links.len(),
         "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
         "diameter_hops": network.diameter(),
-        "oversubscription": tiers::oversubscription(network),
+        "oversubscription": tiers::oversubscription(network, &usable),
     })
 }
 

@@ -19,6 +19,7 @@ mod loads;
 mod offered;
 mod recurring;
 mod replay;
+mod shares;
 mod tiers;
 
 pub use recurring::Work;
@@ -272,6 +273,7 @@ impl Estimate {
         .into_iter()
         .collect();
         found.extend(self.clock_warning(scenario, size));
+        found.extend(shares::warning(scenario));
         found.extend(self.replay.overload.as_ref().map(overload_warning));
         found.extend(recurring::warnings(scenario, self));
         if size.complete && size.drawn == size.flows {

@@ -11,16 +11,21 @@
 //! link of its host as `nic_policy` divides them, and from there by a random next hop, or by that of the
 //! destination.
 //!
-//! Flows with sizes of one distribution count with their mean, so that an overload by the configured load does
-//! not depend on the largest few that were drawn; when the links have carried all does.
+//! Flows whose sizes are drawn count with the mean of their kind, so that an overload by the configured load does
+//! not depend on the largest few that were drawn; when the links have carried all does. Rounds that draw their hosts
+//! bring each host the mean.
+//!
+//! Where chance may explain what single links get, all of one kind (see [`alike`]) are looked at together, too: more
+//! than all carry is an overload of some.
 //!
 //! Each workload has a time of its own, from its first arrival to its last, over which what it brings is
-//! spread evenly; flows that were not looked at are like those that were. Rounds in which every host gets the
-//! same last for their period each, and are no chance. What counts is the largest share at any of these times,
-//! with all workloads that last then.
+//! spread evenly; flows that were not looked at are like those that were. Rounds last for their period each, and
+//! are no chance. What counts is the largest share at any of these times, with all workloads that last then.
 
+mod alike;
 mod brought;
 
+use super::shares::Usable;
 use super::tiers::{NO_POD, Pods};
 use crate::balance::Shares;
 use crate::engine::random::mix64;
@@ -29,6 +34,8 @@ use crate::scenario::network::Network;
 use crate::topology::{HostId, LinkId, NodeId, Ports, ways_below};
 use crate::transport::NicPolicy;
 use crate::units::Time;
+use crate::workload::Ends;
+use alike::Kinds;
 use brought::{Amount, Arrived, Brought};
 pub use brought::{Bits, Left, Span};
 
@@ -95,27 +102,39 @@ impl Places {
         let (rates, links_of) = (vec![0.0; links as usize], vec![0; hosts]);
         let mut places = Places { rates, switch_of: vec![None; hosts], links_of, pods, links };
         for link in &topology.links {
-            let rate = link.rate.0 as f64;
             for (near, far) in [(link.a, link.b), (link.b, link.a)] {
-                let place = match (routes.host_at(near), routes.host_at(far)) {
-                    (Some(host), far_host) => {
-                        places.links_of[host as usize] += 1;
-                        let only = places.links_of[host as usize] == 1 && far_host.is_none();
-                        places.switch_of[host as usize] = only.then_some(far);
-                        2 * host
-                    }
-                    (None, None) => places.of_switch(near),
-                    (None, Some(_)) => continue,
-                };
-                (place..place + 2).for_each(|place| places.rates[place as usize] += rate);
-            }
-            for (pods, first) in &places.pods {
-                let Some((pod, _)) = pods.below(topology, link) else { continue };
-                let place = first + 2 * pod;
-                (place..place + 2).for_each(|place| places.rates[place as usize] += rate);
+                let Some(host) = routes.host_at(near) else { continue };
+                places.links_of[host as usize] += 1;
+                let only = places.links_of[host as usize] == 1 && routes.host_at(far).is_none();
+                places.switch_of[host as usize] = only.then_some(far);
             }
         }
         places
+    }
+
+    /// Takes the rates of links: all of them, or what they can use.
+    fn rate(&mut self, network: &Network, usable: Option<&Usable>) {
+        let (topology, routes) = (&network.topology, &network.routes);
+        let of_pods: Vec<Option<Vec<f64>>> =
+            self.pods.iter().map(|(pods, _)| usable.map(|usable| usable.of_pods(pods))).collect();
+        for (link, id) in topology.links.iter().zip(0..) {
+            let rate = link.rate.0 as f64;
+            for (near, far, end) in [(link.a, link.b, 0), (link.b, link.a, 1)] {
+                let place = match (routes.host_at(near), routes.host_at(far)) {
+                    (Some(host), _) => 2 * host,
+                    (None, None) => self.of_switch(near),
+                    (None, Some(_)) => continue,
+                };
+                let rate = usable.map_or(rate, |usable| usable.at(id, end));
+                self.rates[place as usize..place as usize + 2].iter_mut().for_each(|sum| *sum += rate);
+            }
+            for ((pods, first), rates) in self.pods.iter().zip(&of_pods) {
+                let Some((pod, _)) = pods.below(topology, link) else { continue };
+                let place = (first + 2 * pod) as usize;
+                let rate = rates.as_ref().map_or(rate, |rates| rates[id as usize]);
+                self.rates[place..place + 2].iter_mut().for_each(|sum| *sum += rate);
+            }
+        }
     }
 
     fn of_switch(&self, switch: NodeId) -> u32 {
@@ -176,15 +195,14 @@ impl Walker {
 }
 
 impl<'s> Offered<'s> {
-    pub fn of(scenario: &'s Scenario) -> Offered<'s> {
+    pub fn of(scenario: &'s Scenario, usable: &Usable) -> Offered<'s> {
         let network = &scenario.network;
         let mut places = Places::of(network);
         let sources = scenario.traffic.sources.iter();
-        let recurring: Vec<Option<(Option<Time>, Option<u64>)>> = sources
+        let recurring: Vec<Option<(Option<Time>, Ends)>> = sources
             .map(|source| {
-                let (asked, period) = (source.asked(), source.period());
-                let size = asked.as_ref().and_then(|asked| asked.size).map(|size| size.ceil() as u64);
-                (asked.is_some() || period.is_some()).then_some((period, size))
+                let period = source.period();
+                (period.is_some() || source.asked().is_some()).then(|| (period, source.ends()))
             })
             .collect();
         let count = recurring.iter().flatten().count();
@@ -198,15 +216,17 @@ impl<'s> Offered<'s> {
         let few = links <= LINKS && links.saturating_mul(racks.len()) <= STEPS;
         let single_links = few && shares.is_some();
         let walks = several_links || (single_links && by_destination);
+        // Where single links are looked at, they show what cannot be used.
+        places.rate(network, Some(usable).filter(|_| !single_links));
         if single_links || several_links {
             let links = network.topology.links.iter().flat_map(|link| [link.rate.0 as f64; 2]);
             places.rates.extend(links);
         }
         let lasting = if walks { places.rates.len() } else { places.links as usize };
         let listed = if count <= WITH_LISTS { lasting } else { 0 };
-        let brought = |(period, size)| Brought {
+        let brought = |(period, ends)| Brought {
             period,
-            size,
+            ends,
             list: vec![Arrived::default(); listed],
             ..Brought::default()
         };
@@ -224,11 +244,6 @@ impl<'s> Offered<'s> {
             shares,
             walker: walks.then(walker),
         }
-    }
-
-    /// The mean size of the flows of a workload, where they count with that.
-    pub fn size(&self, workload: u16) -> Option<u64> {
-        self.workloads.get(usize::from(workload))?.as_ref()?.size
     }
 
     /// A flow of a workload arrives; `bits`: what it brings, none if no path leads to its receiver.
@@ -302,41 +317,77 @@ impl<'s> Offered<'s> {
     pub fn overload(&self) -> Option<Overload> {
         let workloads: Vec<&Brought> = self.workloads.iter().flatten().filter(|of| of.flows > 0).collect();
         let single = if self.single_links { self.on_links(&workloads) } else { Vec::new() };
-        let mut highest: [Option<(u32, Overload)>; 2] = [None, None];
+        let kinds = Kinds::of(self.network, &self.places, &workloads);
+        let mut highest: [Option<(u32, Overload)>; 3] = [None, None, None];
         for time in times(&workloads) {
             let seconds = time.1.saturating_sub(time.0).as_seconds();
             let mut amounts = vec![Amount::default(); self.places.rates.len()];
+            let mut sums = vec![Amount::default(); kinds.all.len()];
             for (at, brought) in workloads.iter().enumerate() {
                 let part = brought.span().part(time);
-                if part == 0.0 {
-                    continue;
-                }
-                let listed = brought.list.iter().zip(0..).map(|(arrived, place)| (place, arrived));
-                let in_table = brought.table.iter().map(|(&place, arrived)| (place, arrived));
-                let links = single.get(at).into_iter().flatten().zip(self.places.links..);
-                let together = listed.chain(in_table).map(|(place, of)| (place, of.amount));
-                let exact = brought.period.is_some();
-                for (place, of) in together.chain(links.map(|(of, place)| (place, *of))) {
-                    let of = if exact { of.without_chance() } else { of };
-                    amounts[place as usize].add(of.of_all(brought.whole()), part);
+                if part > 0.0 {
+                    self.add(brought, part, single.get(at), (&kinds, &mut amounts, &mut sums));
                 }
             }
-            for ((amount, rate), place) in amounts.iter().zip(&self.places.rates).zip(0..) {
-                let (carried, is_link) = (rate * seconds, usize::from(place >= self.places.links));
+            let mut look = |class: usize, place: u32, amount: &Amount, rate: f64| {
+                let carried = rate * seconds;
                 let share = if amount.is_beyond(carried) { amount.bits / carried } else { 0.0 };
-                if share > highest[is_link].as_ref().map_or(1.0, |(_, found)| found.share) {
-                    let (from, to) = time;
-                    highest[is_link] = Some((
-                        place,
-                        Overload { links: String::new(), share, drawn: amount.drawn / carried, from, to },
-                    ));
+                if share > highest[class].as_ref().map_or(1.0, |(_, found)| found.share) {
+                    let (from, to, drawn) = (time.0, time.1, amount.drawn / carried);
+                    highest[class] = Some((place, Overload { links: String::new(), share, drawn, from, to }));
                 }
+            };
+            for ((amount, &rate), place) in amounts.iter().zip(&self.places.rates).zip(0..) {
+                look(usize::from(place >= self.places.links), place, amount, rate);
+            }
+            for (sum, kind) in sums.iter().zip(&kinds.all).filter(|(_, kind)| kind.count > 1) {
+                look(2, kind.first, sum, kind.rate);
             }
         }
-        let [together, link] = highest;
-        let share = together.as_ref().map_or(0.0, |(_, together)| together.share);
-        let (place, overload) = link.filter(|(_, link)| link.share > BUSIER * share).or(together)?;
+        let [together, link, alike] = highest;
+        let share = |of: &Option<(u32, Overload)>| of.as_ref().map_or(0.0, |(_, overload)| overload.share);
+        let link = link.filter(|(_, link)| link.share > BUSIER * share(&together));
+        let alone = link.or(together);
+        // All of a kind are named where none of them has more.
+        let alike = alike.filter(|(_, alike)| alike.share * (1.0 + 1e-9) > share(&alone));
+        if let Some((place, overload)) = alike {
+            let more = kinds.all[kinds.at[place as usize] as usize].count - 1;
+            let links = format!("{} (with {more} more like that, all together)", self.name(place));
+            return Some(Overload { links, ..overload });
+        }
+        let (place, overload) = alone?;
         Some(Overload { links: self.name(place), ..overload })
+    }
+
+    /// Adds a part of what a workload brings: to each place, and to all of a kind.
+    fn add(
+        &self,
+        brought: &Brought,
+        part: f64,
+        single: Option<&Vec<Amount>>,
+        (kinds, amounts, sums): (&Kinds, &mut [Amount], &mut [Amount]),
+    ) {
+        let hosts = 2 * self.network.routes.hosts() as u32;
+        let listed = brought.list.iter().zip(0..).map(|(arrived, place)| (place, arrived.amount));
+        let in_table = brought.table.iter().map(|(&place, arrived)| (place, arrived.amount));
+        let links = single.into_iter().flatten().zip(self.places.links..).map(|(of, place)| (place, *of));
+        let as_drawn =
+            listed.chain(in_table).filter(|&(place, _)| place >= hosts || !brought.draws(place % 2));
+        let mut own = vec![Amount::default(); sums.len()];
+        for (place, of) in as_drawn.chain(brought.expected()).chain(links) {
+            let exact = brought.is_exact(place < hosts);
+            let of = if exact { of.without_chance() } else { of };
+            amounts[place as usize].add(of.of_all(brought.whole()), part);
+            if let Some(sum) = own.get_mut(kinds.at[place as usize] as usize) {
+                // What comes at one time may be for several of them.
+                let all = &brought.all.amount;
+                let squares = if exact { 0.0 } else { all.squares * of.bits / all.bits.max(1.0) };
+                sum.add(Amount { squares, ..of }, 1.0);
+            }
+        }
+        for (sum, own) in sums.iter_mut().zip(own) {
+            sum.add(own.of_all(brought.whole()), part);
+        }
     }
 
     /// What each workload brings to each link in its two directions, where all next hops get equal shares.
@@ -495,3 +546,6 @@ fn times(workloads: &[&Brought]) -> Vec<(Time, Time)> {
     all.dedup();
     all
 }
+
+#[cfg(test)]
+mod tests;

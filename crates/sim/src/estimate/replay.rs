@@ -32,6 +32,7 @@ use super::failing;
 use super::graphs::{Hashed, Links};
 use super::loads::Loads;
 use super::offered::{Bits, Left, Offered, Overload, Span};
+use super::shares::Usable;
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
@@ -42,7 +43,7 @@ use crate::transport::{Asks, NicPolicy, TransportConfig, largest_packet};
 use crate::units::Time;
 use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
-use crate::workload::{FlowId, FlowSpec, Glance, Traffic, TrafficSize};
+use crate::workload::{FlowId, FlowSource, FlowSpec, Glance, Traffic, TrafficSize};
 
 /// Default maximum number of flows that are replayed; the others are assumed to be similar.
 pub const MAX_FLOWS: u64 = 2_000_000;
@@ -261,6 +262,7 @@ impl Wire {
 struct Player<'s> {
     times: PathTimes<'s>,
     transports: &'s [TransportConfig],
+    sources: &'s [Box<dyn FlowSource>],
     /// Shares of data packets and of acknowledgements that a link loses at random.
     loss: [f64; 2],
     wires: Vec<Wire>,
@@ -310,17 +312,19 @@ impl<'s> Player<'s> {
                 asks: transport.facts().asks,
             }
         };
+        let usable = Usable::of(network, scenario.switch.balancer.facts().shares);
         let queue = scenario.switch.queue.facts();
         let packet = largest_packet(&scenario.transports, &scenario.telemetry);
         Player {
             times: PathTimes::new(&network.topology, &network.routes),
             transports: &scenario.transports,
+            sources: &scenario.traffic.sources,
             loss: [LinkLoss::DATA, LinkLoss::ACKNOWLEDGEMENTS].map(|kind| {
                 scenario.failures.loss.filter(|loss| loss.kinds & kind != 0).map_or(0.0, |loss| loss.share)
             }),
             wires: scenario.transports.iter().map(wire).collect(),
-            fabric: Fabric::of(network, scenario.switch.buffer.0, scenario.host.nic_policy),
-            offered: Offered::of(scenario),
+            fabric: Fabric::of(network, scenario.switch.buffer.0, scenario.host.nic_policy, &usable),
+            offered: Offered::of(scenario, &usable),
             port_room: queue.room(packet).unwrap_or(scenario.switch.buffer).0,
             trims: queue.trims.is_some(),
             dependents: Dependents::new(&scenario.traffic),
@@ -417,8 +421,12 @@ impl<'s> Player<'s> {
 
     fn bring(&mut self, source: u16, spec: &FlowSpec, path: Option<Path>) {
         let bits = |size| self.wires[usize::from(spec.transport)].bytes(size) as f64 * 8.0;
+        if self.offered.looked_at(usize::from(source)).is_none() {
+            return;
+        }
         let drawn = bits(spec.size);
-        let bits = path.map(|_| Bits { bits: self.offered.size(source).map_or(drawn, bits), drawn });
+        let mean = self.sources[usize::from(source)].mean_size(spec).map(|mean| mean.ceil() as u64);
+        let bits = path.map(|_| Bits { bits: mean.map_or(drawn, bits), drawn });
         self.offered.bring(source, (spec.src, spec.dst), bits, spec.start);
     }
 

@@ -300,13 +300,13 @@ fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
 }
 
 /// What `check` reports of a scenario.
-fn checked(text: &str) -> serde_json::Value {
+pub(super) fn checked(text: &str) -> serde_json::Value {
     let scenario = Scenario::load(text, "s.toml", Path::new("."), &[], None, Hooks::default());
     facts::facts(&scenario.unwrap_or_else(|error| panic!("{error}")), 1)
 }
 
 /// Its warnings of overload.
-fn overloads(text: &str) -> Vec<String> {
+pub(super) fn overloads(text: &str) -> Vec<String> {
     let facts = checked(text);
     let warnings = facts["warnings"].as_array().into_iter().flatten().filter_map(|text| text.as_str());
     warnings.filter(|text| text.starts_with("workload: flows bring")).map(str::to_string).collect()
@@ -372,7 +372,7 @@ fn links_to_cores_and_single_links_can_be_overloaded() {
 }
 
 /// The share of the only overload, which is that of these links.
-fn share_of(text: &str, links: &str) -> f64 {
+pub(super) fn share_of(text: &str, links: &str) -> f64 {
     let found = overloads(text);
     assert!(found.len() == 1 && found[0].contains(links), "{found:?}");
     found[0].split(' ').nth(3).and_then(|share| share.parse().ok()).expect("a share")

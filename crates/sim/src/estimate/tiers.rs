@@ -1,8 +1,9 @@
 //! Pods: the switches below a tier that are connected without those above it; and how much more hosts below a
 //! tier can send than the links up from there can carry.
 
+use super::shares::Usable;
 use crate::scenario::network::Network;
-use crate::topology::{HostId, Link, NodeId, NodeKind, Topology};
+use crate::topology::{Link, NodeId, NodeKind, Topology};
 
 /// Look-ups of routes after which the links that were not looked at count as used.
 const LOOKS: usize = 20_000_000;
@@ -75,36 +76,37 @@ fn root(parent: &mut [NodeId], mut node: NodeId) -> NodeId {
 
 /// Maximum ratio of the rate of the links to hosts to that of the links on from there: over the switches with
 /// hosts, with their links to other switches, and over the pods of each higher tier, with their links up.
-/// Links on no shortest path do not count. None without such links.
-pub fn oversubscription(network: &Network) -> Option<f64> {
+/// Links on no shortest path do not count, and of the others what the balancer can use. None without such links.
+pub fn oversubscription(network: &Network, usable: &Usable) -> Option<f64> {
     let topology = &network.topology;
     let is_host = |node: NodeId| topology.nodes[node as usize].kind == NodeKind::Host;
     let used = used(network);
-    let mut down = vec![0u128; topology.nodes.len()];
-    let mut up = vec![0u128; topology.nodes.len()];
-    for (Link { a, b, rate, .. }, used) in topology.links.iter().zip(&used) {
-        for (near, far, used) in [(*a, *b, used[0]), (*b, *a, used[1])] {
+    let mut down = vec![0.0; topology.nodes.len()];
+    let mut up = vec![0.0; topology.nodes.len()];
+    for ((Link { a, b, rate, .. }, used), id) in topology.links.iter().zip(&used).zip(0..) {
+        for (near, far, end) in [(*a, *b, 0), (*b, *a, 1)] {
             if is_host(near) {
                 continue;
             }
             if is_host(far) {
-                down[near as usize] += u128::from(rate.0);
-            } else if used {
-                up[near as usize] += u128::from(rate.0);
+                down[near as usize] += rate.0 as f64;
+            } else if used[end] {
+                up[near as usize] += usable.at(id, end);
             }
         }
     }
-    let ratio = |down: u128, up: u128| (down > 0 && up > 0).then(|| down as f64 / up as f64);
+    let ratio = |down: f64, up: f64| (down > 0.0 && up > 0.0).then(|| down / up);
     let of_switches = down.iter().zip(&up).filter_map(|(&down, &up)| ratio(down, up));
     let of_pods = Pods::of_tiers(topology, 2).into_iter().flat_map(|pods| {
-        let mut rates = vec![(0u128, 0u128); pods.count as usize];
+        let mut rates = vec![(0.0, 0.0); pods.count as usize];
+        let of_pods = usable.of_pods(&pods);
         for (&pod, &down) in pods.of.iter().zip(&down).filter(|(pod, _)| **pod != NO_POD) {
             rates[pod as usize].0 += down;
         }
-        for (link, used) in topology.links.iter().zip(&used) {
+        for ((link, used), rate) in topology.links.iter().zip(&used).zip(of_pods) {
             let Some((pod, switch)) = pods.below(topology, link) else { continue };
             if used[usize::from(switch == link.b)] {
-                rates[pod as usize].1 += u128::from(link.rate.0);
+                rates[pod as usize].1 += rate;
             }
         }
         rates.into_iter().filter_map(|(down, up)| ratio(down, up)).collect::<Vec<_>>()
@@ -124,7 +126,7 @@ fn used(network: &Network) -> Vec<[bool; 2]> {
     };
     let mut used: Vec<[bool; 2]> = topology.links.iter().map(at_first).collect();
     let ports = topology.ports();
-    let destinations = destinations(network);
+    let destinations = network.destinations();
     let mut looks = 0;
     for node in topology.switches() {
         let ports = &ports[node as usize];
@@ -146,18 +148,4 @@ fn used(network: &Network) -> Vec<[bool; 2]> {
         }
     }
     used
-}
-
-/// A host for each set of switches that hosts have links to.
-fn destinations(network: &Network) -> Vec<HostId> {
-    let routes = &network.routes;
-    let ports = network.topology.ports();
-    let mut seen = rustc_hash::FxHashSet::default();
-    let hosts = 0..routes.hosts() as HostId;
-    hosts
-        .filter(|&host| {
-            let switches = ports[routes.host_node(host) as usize].iter().map(|&(_, peer)| peer);
-            seen.insert(switches.collect::<Vec<NodeId>>())
-        })
-        .collect()
 }

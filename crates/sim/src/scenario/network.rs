@@ -5,8 +5,9 @@ use std::path::Path;
 use super::section::Section;
 use crate::compat::Rules;
 use crate::parameters::{Source, Value, describe};
-use crate::topology::{self, LinkOverride, Routes, Topology, TopologySpec};
+use crate::topology::{self, HostId, LinkOverride, NodeId, Routes, Topology, TopologySpec};
 use crate::units::{Rate, Time};
+use rustc_hash::FxHashSet;
 
 /// A network that was built, and its routes while nothing has failed.
 pub struct Network {
@@ -25,6 +26,19 @@ impl Network {
     /// Links on the longest of the shortest paths between hosts.
     pub fn diameter(&self) -> u32 {
         topology::longest(&self.topology, &self.routes, 0, false).hops
+    }
+
+    /// A host for each set of switches that hosts have links to.
+    pub fn destinations(&self) -> Vec<HostId> {
+        let ports = self.topology.ports();
+        let mut seen = FxHashSet::default();
+        let hosts = 0..self.routes.hosts() as HostId;
+        hosts
+            .filter(|&host| {
+                let switches = ports[self.routes.host_node(host) as usize].iter().map(|&(_, peer)| peer);
+                seen.insert(switches.collect::<Vec<NodeId>>())
+            })
+            .collect()
     }
 }
 

@@ -3,7 +3,7 @@
 //! Source: Alizadeh et al., "pFabric", SIGCOMM 2013, §5.4.3, and Gao et al., "pHost", CoNEXT 2015: max(1.25
 //! ideal, Exp(1 ms)) after the start.
 
-use super::{AskedLoad, FlowSource, FlowSpec, Glance, JobShape, TrafficSize};
+use super::{AskedLoad, Ends, FlowSource, FlowSpec, Glance, JobShape, TrafficSize};
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::units::Time;
@@ -92,8 +92,16 @@ impl FlowSource for WithDeadlines {
         self.source.asked()
     }
 
+    fn mean_size(&self, flow: &FlowSpec) -> Option<f64> {
+        self.source.mean_size(flow)
+    }
+
     fn period(&self) -> Option<Time> {
         self.source.period()
+    }
+
+    fn ends(&self) -> Ends {
+        self.source.ends()
     }
 
     fn memory_bytes(&self) -> u64 {

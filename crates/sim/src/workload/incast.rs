@@ -12,7 +12,7 @@ use super::load::{Load, LoadTerms, Sizes, mean_gap, participants};
 use super::rounds::Rounds;
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{AskedLoad, FlowSource, FlowSpec, JobShape, Traffic, TrafficSize};
+use super::{AskedLoad, Ends, FlowSource, FlowSpec, JobShape, Traffic, TrafficSize};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
@@ -301,14 +301,23 @@ impl FlowSource for Incast {
         Some(AskedLoad::of(1e12 / mean, self.longer as f64, self.senders as f64, &self.sizes, self.terms))
     }
 
-    /// With one receiver, whatever its senders are.
+    fn mean_size(&self, _flow: &FlowSpec) -> Option<f64> {
+        self.sizes.mean_of_drawn()
+    }
+
     fn period(&self) -> Option<Time> {
         match self.event_gap {
-            Gap::Fixed(gap) if self.left > 1 && self.receiver.is_some() && self.sizes.is_constant() => {
-                Some(gap)
-            }
+            Gap::Fixed(gap) if self.left > 1 => Some(gap),
             _ => None,
         }
+    }
+
+    fn ends(&self) -> Ends {
+        let mut senders = self.order.clone();
+        senders.retain(|&host| Some(host) != self.receiver);
+        let receivers = self.receiver.map_or_else(|| self.order.clone(), |receiver| vec![receiver]);
+        let draws = self.receiver.is_none();
+        Ends { senders, receivers, drawn: [draws || self.draw_senders, draws] }
     }
 
     /// An event is a job: its completion time is that of the request.

@@ -189,9 +189,17 @@ pub trait FlowSource: Send + Sync + Sync {
     fn asked(&self) -> Option<AskedLoad> {
         None
     }
-    /// The time between two rounds, where flows arrive in rounds that bring every host the same.
+    /// The mean size of its flows of the kind of this one, where their sizes are drawn.
+    fn mean_size(&self, _flow: &FlowSpec) -> Option<f64> {
+        None
+    }
+    /// The time between two rounds, where flows arrive in rounds at even distances.
     fn period(&self) -> Option<Time> {
         None
+    }
+    /// Which hosts its flows are between.
+    fn ends(&self) -> Ends {
+        Ends::default()
     }
     /// Memory in bytes, apart from what is equal for all sources.
     fn memory_bytes(&self) -> u64 {
@@ -236,6 +244,16 @@ pub struct JobShape {
     pub inside: bool,
 }
 
+/// The hosts that send flows and those that receive them, in each list with the same expectation for all that have equal links;
+/// empty where that is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ends {
+    pub senders: Vec<HostId>,
+    pub receivers: Vec<HostId>,
+    /// Senders, and receivers, are drawn for each round, every host with the same chance.
+    pub drawn: [bool; 2],
+}
+
 /// The load to which randomly arriving flows are drawn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AskedLoad {
@@ -246,8 +264,6 @@ pub struct AskedLoad {
     /// Variance of the payload offered per second, in bit^2: arrivals per second times the mean square of the
     /// bits of one.
     pub variance: f64,
-    /// Mean bytes of a flow, where all flows have sizes of one distribution.
-    pub size: Option<f64>,
     /// As the scenario has it.
     pub terms: LoadTerms,
 }
@@ -262,7 +278,6 @@ impl AskedLoad {
             arrivals: per_second,
             rate: per_second * bytes * 8.0,
             variance: per_second * bytes_squared * 64.0,
-            size: (fixed == 0.0).then_some(mean),
             terms,
         }
     }

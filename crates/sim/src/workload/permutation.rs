@@ -9,7 +9,7 @@ use super::load::{Sizes, participants};
 use super::rounds::Rounds;
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{FlowSource, FlowSpec, TrafficSize};
+use super::{Ends, FlowSource, FlowSpec, TrafficSize};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
@@ -132,8 +132,16 @@ impl FlowSource for Permutation {
         Some(rounds.flows(self.hosts.len(), self.order, &self.sizes))
     }
 
+    fn mean_size(&self, _flow: &FlowSpec) -> Option<f64> {
+        self.sizes.mean_of_drawn()
+    }
+
     fn period(&self) -> Option<Time> {
-        (self.left > 1 && self.every > Time::ZERO && self.sizes.is_constant()).then_some(self.every)
+        (self.left > 1 && self.every > Time::ZERO).then_some(self.every)
+    }
+
+    fn ends(&self) -> Ends {
+        Ends { senders: self.hosts.clone(), receivers: self.hosts.clone(), drawn: [false; 2] }
     }
 
     fn clone_box(&self) -> Box<dyn FlowSource> {

@@ -13,7 +13,7 @@ use super::hosts::derangement;
 use super::load::{Load, LoadTerms, Sizes, mean_gap, participants};
 use super::sizes::SizeDistribution;
 use super::spec::{Window, WorkloadContext, WorkloadError};
-use super::{AskedLoad, FlowSource, FlowSpec, TrafficSize};
+use super::{AskedLoad, Ends, FlowSource, FlowSpec, TrafficSize};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::engine::soonest::Soonest;
@@ -254,6 +254,19 @@ impl FlowSource for Poisson {
     fn asked(&self) -> Option<AskedLoad> {
         let arrivals: f64 = self.senders.iter().map(|sender| 1e12 / sender.mean_gap).sum();
         Some(AskedLoad::of(arrivals, 0.0, 1.0, &self.sizes, self.terms))
+    }
+
+    fn mean_size(&self, _flow: &FlowSpec) -> Option<f64> {
+        self.sizes.mean_of_drawn()
+    }
+
+    fn ends(&self) -> Ends {
+        let senders: Vec<HostId> = self.senders.iter().map(|sender| sender.host).collect();
+        let receivers = match &self.receivers {
+            Receivers::Partner(_) => senders.clone(),
+            Receivers::Uniform { hosts, .. } | Receivers::OtherRack { hosts, .. } => hosts.clone(),
+        };
+        Ends { senders, receivers, drawn: [false; 2] }
     }
 
     /// For each sender: the flow that is due, and one per mean gap from then to the end.

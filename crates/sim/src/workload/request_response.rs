@@ -18,14 +18,16 @@ use super::WorkloadParameters;
 use super::load::{Load, LoadTerms, Sizes, mean_gap, participants};
 use super::sizes::{self, SizeDistribution};
 use super::spec::{MAX_DEPENDENT_FLOWS, Window, WorkloadContext, WorkloadError};
-use super::{AskedLoad, FlowSource, FlowSpec};
+use super::{AskedLoad, Ends, FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::Parameters;
 use crate::topology::HostId;
 use crate::units::{Bytes, Time};
+use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
 
 /// Keys of requests and responses.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,6 +112,7 @@ impl WorkloadParameters for RequestResponseSpec {
             mean_gap: mean_gap(bytes, rate / clients.len() as f64),
             clients: clients.iter().map(client).collect(),
             terms: self.load.terms(servers.len(), "servers").without("requests"),
+            is_server: Arc::new(servers.iter().copied().collect()),
             servers,
             connections: self.connections,
             persistent: self.persistent,
@@ -150,6 +153,7 @@ struct Client {
 struct RequestResponse {
     clients: Vec<Client>,
     servers: Vec<HostId>,
+    is_server: Arc<FxHashSet<HostId>>,
     connections: u64,
     persistent: bool,
     sizes: SizeDistribution,
@@ -229,6 +233,16 @@ impl FlowSource for RequestResponse {
     fn asked(&self) -> Option<AskedLoad> {
         let arrivals = self.clients.len() as f64 * 1e12 / self.mean_gap;
         Some(AskedLoad::of(arrivals, self.request_size as f64, 1.0, &self.sizes, self.terms))
+    }
+
+    /// Of responses.
+    fn mean_size(&self, flow: &FlowSpec) -> Option<f64> {
+        self.sizes.mean_of_drawn().filter(|_| self.is_server.contains(&flow.src))
+    }
+
+    fn ends(&self) -> Ends {
+        let clients = self.clients.iter().map(|client| client.host).collect();
+        Ends { senders: clients, receivers: self.servers.clone(), drawn: [false; 2] }
     }
 
     fn dependencies(&self) -> Vec<(u32, u32)> {

@@ -76,6 +76,11 @@ impl SizeDistribution {
         SizeDistribution { points: vec![(bytes.max(1) as f64, 1.0)], total: 1.0, unit: 1 }
     }
 
+    /// The mean size, unless all sizes are equal.
+    pub fn mean_of_drawn(&self) -> Option<f64> {
+        (!self.is_constant()).then(|| self.mean())
+    }
+
     pub fn is_constant(&self) -> bool {
         self.points.len() == 1
     }

@@ -3,8 +3,9 @@
 use rustc_hash::FxHashMap;
 
 use super::BUSIER;
-use crate::topology::NodeId;
+use crate::topology::{HostId, NodeId};
 use crate::units::Time;
+use crate::workload::Ends;
 
 /// The deviance of what arrives from what a link carries, beyond which it is not chance: four standard
 /// deviations of independent arrivals, squared.
@@ -129,8 +130,8 @@ pub struct Brought {
     pub left: Left,
     /// Of rounds.
     pub period: Option<Time>,
-    /// The mean size of its flows, where all have sizes of one distribution.
-    pub size: Option<u64>,
+    /// The hosts that its flows are between.
+    pub ends: Ends,
     pub all: Arrived,
     /// By place of several links together.
     pub list: Vec<Arrived>,
@@ -157,6 +158,30 @@ impl Brought {
     /// All of its flows over those that were looked at.
     pub fn whole(&self) -> f64 {
         1.0 + self.left.flows as f64 / (self.flows as f64).max(1.0)
+    }
+
+    /// Whether chance has no part in what rounds bring to a place: to one of a host, as the mean counts where rounds draw their
+    /// hosts, and to any other one where all rounds are between the same hosts.
+    pub fn is_exact(&self, is_of_host: bool) -> bool {
+        self.period.is_some() && (is_of_host || self.ends.drawn == [false; 2])
+    }
+
+    /// What rounds that draw their hosts bring to each of them by the mean, by place.
+    pub fn expected(&self) -> impl Iterator<Item = (u32, Amount)> {
+        let each = |way: u32, hosts: &'_ [HostId]| {
+            let part = 1.0 / hosts.len().max(1) as f64;
+            let mut amount = Amount::default();
+            amount.add(self.all.amount, part);
+            hosts.iter().map(move |host| (2 * host + way, amount)).collect::<Vec<_>>()
+        };
+        let all = [&self.ends.senders, &self.ends.receivers];
+        let drawn = all.into_iter().zip(0..).filter(|&(_, way)| self.draws(way));
+        drawn.flat_map(move |(hosts, way)| each(way, hosts))
+    }
+
+    /// Whether rounds draw the hosts out of which (0) or into which (1) flows go.
+    pub fn draws(&self, way: u32) -> bool {
+        self.period.is_some() && self.ends.drawn[way as usize]
     }
 
     pub fn add(&mut self, place: u32, bits: Bits, now: Time) {

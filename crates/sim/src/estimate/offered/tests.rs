@@ -1,0 +1,59 @@
+//! Tests of overloads by what workloads say of their hosts and sizes.
+
+use super::super::tests::{overloads, share_of};
+
+#[test]
+fn uplinks_of_one_kind_are_overloaded_together_where_chance_may_explain_each() {
+    let text = |seed: u32, load: f64, faster: &str| {
+        format!(
+            "seed = {seed}\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 8\n\
+             host_link.rate = \"100Gbps\"\nfabric_link.rate = \"100Gbps\"\n{faster}[switch]\nbalancer = {{ kind = \"spray\" }}\n\
+             [[workload]]\nkind = \"poisson\"\nsize = \"1MB\"\nload = {load}\ndestinations = \"inter-rack\"\nduration = \"4ms\"\n"
+        )
+    };
+    // 0.6 of 800 Gb/s over 400 Gb/s, with headers 126 %.
+    let half = "[[topology.override]]\nbetween = [\"leaf*\", \"spine0\"]\nrate = \"400Gbps\"\n";
+    for seed in 1..=3 {
+        for faster in ["", half] {
+            let share = share_of(&text(seed, 0.6, faster), " can carry");
+            assert!((110.0..190.0).contains(&share), "{seed}: {share}");
+        }
+        assert_eq!(overloads(&text(seed, 0.45, "")), [""; 0]);
+    }
+}
+
+#[test]
+fn rounds_that_draw_their_receivers_bring_each_host_its_share() {
+    let rounds = |every: &str, more: &str| {
+        format!(
+            "[topology]\nkind = \"star\"\nhosts = 16\nhost_link.rate = \"100Gbps\"\n{more}[[workload]]\nkind = \"incast\"\n\
+             arrivals = \"periodic\"\nevery = \"{every}\"\ncount = 40\nsenders = 15\nsize = \"100KB\"\n"
+        )
+    };
+    // 1.5 MB in 5 us into 1.6 Tb/s, with headers of 9 %.
+    let share =
+        share_of(&rounds("5us", ""), "the link from host0 (with 15 more like that, all together) can carry");
+    assert!((160.0..167.0).contains(&share), "{share}");
+    assert_eq!(overloads(&rounds("10us", "")), [""; 0]);
+    // A sixteenth of it on a link of a tenth of the rate.
+    let slow = "[[topology.override]]\nbetween = [\"host5\", \"s0\"]\nrate = \"10Gbps\"\n";
+    let share = share_of(&rounds("20us", slow), "host5 can carry");
+    assert!((400.0..418.0).contains(&share), "{share}");
+}
+
+#[test]
+fn drawn_sizes_count_with_the_mean_of_their_kind_of_flow() {
+    let star = "[topology]\nkind = \"star\"\nhosts = 9\nhost_link.rate = \"100Gbps\"\n[[workload]]\nsizes = \"websearch\"\n";
+    let answers =
+        "kind = \"request-response\"\nclients = \"0\"\nservers = \"1-8\"\nload = 0.5\nduration = \"5ms\"\n";
+    // Eight times half of its link, with headers; the number of requests is by chance.
+    for seed in 1..=6 {
+        let share = share_of(&format!("seed = {seed}\n{star}{answers}"), "the link to host0 can carry");
+        assert!((330.0..510.0).contains(&share), "{seed}: {share}");
+    }
+    // Eight flows of 1.7 MB in 1 ms.
+    let rounds = "kind = \"incast\"\nreceiver = \"0\"\narrivals = \"periodic\"\nevery = \"1ms\"\ncount = 5\n";
+    let shares =
+        [1, 2].map(|seed| share_of(&format!("seed = {seed}\n{star}{rounds}"), "the link to host0 can carry"));
+    assert!(shares[0] == shares[1] && shares[0] > 105.0, "{shares:?}");
+}
