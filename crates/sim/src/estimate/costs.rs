@@ -140,6 +140,12 @@ impl Extent {
         let rank = worst.bytes(self.rank_bytes, self.rank_messages, mtu);
         chain.max(worst.latency.saturating_add(rank))
     }
+
+    /// The time of the busiest rank, until what it sends is acknowledged.
+    pub fn of_rank(&self, Costs { worst, .. }: Costs, mtu: u64) -> Time {
+        let latencies = worst.latency.saturating_add(worst.latency);
+        latencies.saturating_add(worst.bytes(self.rank_bytes, self.rank_messages, mtu))
+    }
 }
 
 /// The bytes that a rank sends at once when it begins, and over how many channels it sends to the first of its

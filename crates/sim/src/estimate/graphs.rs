@@ -24,6 +24,9 @@
 //! not collide on a path (links between switches are shared evenly), windows and rates do not have to grow, nothing is
 //! lost, all ranks leave a collective operation together, and no transport sends the messages of one channel before
 //! those of another.
+//!
+//! Of an operation that is repeated each further one adds T; where some rank receives nothing (a broadcast, a reduce), it does
+//! not wait for the others, and each further one adds the time of the busiest rank until its messages are acknowledged.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -258,7 +261,7 @@ impl Links<'_> {
         match &graph.work {
             Work::Listed(work) => Play::new(self, graph, work).end(),
             Work::Repeated(work) => {
-                let mut each = Time::ZERO;
+                let (mut first, mut further) = (Time::ZERO, Time::ZERO);
                 for instance in 0..work.instances() / work.repeat {
                     let phase = work.phase(instance);
                     let count = phase.groups.count(graph.ranks()).max(1);
@@ -267,9 +270,15 @@ impl Links<'_> {
                     let rank = |member| phase.groups.rank(0, member);
                     let inside = |from, to| work.is_inside(instance, from, to);
                     let costs = self.among(graph, (law, members, graph.class(instance)), rank, inside);
-                    each = each.saturating_add(Extent::of(law, members).time(costs, self.wire.mtu));
+                    let extent = Extent::of(law, members);
+                    let whole = extent.time(costs, self.wire.mtu);
+                    // A rank that receives nothing begins the next operation when its messages are acknowledged.
+                    let overlap = (0..members).any(|member| law.receives(member) == 0);
+                    let next = if overlap { extent.of_rank(costs, self.wire.mtu).min(whole) } else { whole };
+                    (first, further) = (first.saturating_add(whole), further.saturating_add(next));
                 }
-                Time(each.0.saturating_mul(u64::from(work.repeat))).saturating_add(graph.computing())
+                let further = Time(further.0.saturating_mul(u64::from(work.repeat.saturating_sub(1))));
+                first.saturating_add(further).saturating_add(graph.computing())
             }
         }
     }
@@ -469,3 +478,6 @@ impl<'p> Play<'p> {
         joined.into_iter().for_each(|(rank, op)| self.make(ends, Due::End { rank, op }));
     }
 }
+
+#[cfg(test)]
+mod tests;
