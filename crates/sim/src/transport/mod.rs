@@ -20,6 +20,7 @@ mod nic;
 pub mod pairs;
 mod parameters;
 mod paths;
+mod paths_in_use;
 pub mod pfabric;
 pub mod phost;
 pub mod plb;

@@ -205,18 +205,23 @@ pub fn derived_times(law: &WindowConfig, base_rtt: Time) -> Vec<(&'static str, O
 }
 
 /// Warns of a law whose constant is that of its authors and far from what `auto` stands for with this base
-/// RTT, and of one whose largest window is less than what the paths hold.
-pub fn warnings_of_law(law: &WindowConfig, packet: u32, (base_rtt, held): (Time, u64)) -> Vec<String> {
+/// RTT, and of one whose largest window is less than what the fullest path holds, which has a base RTT, too.
+pub fn warnings_of_law(
+    law: &WindowConfig,
+    packet: u32,
+    base_rtt: Time,
+    (rtt, held): (Time, u64),
+) -> Vec<String> {
     let far = law.published(base_rtt).filter(|(_, of, auto)| is_far(of.0, auto.0));
     let far = far.map(|(key, published, auto)| {
         far_text(key, published, auto, format_args!("a base RTT of {base_rtt}"))
     });
     let short = law.max_packets().filter(|(_, packets)| packets * f64::from(packet) < held as f64);
     let short = short.map(|(key, packets)| {
-        let max_rate = Rate((packets * f64::from(packet) * 8e12 / base_rtt.0.max(1) as f64) as u64);
+        let max_rate = Rate((packets * f64::from(packet) * 8e12 / rtt.0.max(1) as f64) as u64);
         format!(
-            "transport.controller.{key} = {packets}: a flow over the longest path, with a base RTT of {base_rtt}, sends at most \
-             {max_rate}; its links hold {} packets",
+            "transport.controller.{key} = {packets}: a flow over a path with a base RTT of {rtt} sends at most {max_rate}; its links \
+             hold {} packets",
             held.div_ceil(packet.max(1).into())
         )
     });
@@ -224,12 +229,12 @@ pub fn warnings_of_law(law: &WindowConfig, packet: u32, (base_rtt, held): (Time,
 }
 
 /// Buffers that hold less than the paths of a connection do. Unacknowledged bytes lie in
-/// the send buffer, and bytes behind a hole in the receive buffer, until the longest path has brought what is
-/// missing. Over that path a connection sends no faster than the smaller buffer a round trip, whatever its
-/// window; queues make the round trip longer than it is here.
+/// the send buffer, and bytes behind a hole in the receive buffer, until the path has brought what is
+/// missing. Over it a connection sends no faster than the smaller buffer a round trip, whatever its
+/// window; queues make the round trip longer than it is here. `kind`: of the transport.
 pub fn held_by_buffers(
     run: &RunContext,
-    packet: u32,
+    (kind, packet): (&str, u32),
     subflows: u8,
     buffers: [(&str, u64); 2],
 ) -> Option<String> {
@@ -238,7 +243,7 @@ pub fn held_by_buffers(
     let rate_of =
         |node: u32| ports[node as usize].iter().map(|&(link, _)| topology.links[link as usize].rate.0).sum();
     let host: u64 = topology.hosts().into_iter().map(rate_of).max()?;
-    let (rtt, window) = run.base_rtt(packet);
+    let (rtt, window) = run.fullest_path(packet, kind);
     let all = Rate(host).bytes_in(rtt).0.min(window.saturating_mul(subflows.into()));
     let (key, buffer) = buffers.into_iter().min_by_key(|&(_, bytes)| bytes)?;
     (buffer < all && rtt.0 > 0).then(|| {
@@ -247,8 +252,9 @@ pub fn held_by_buffers(
         let (max_rate, rtt) = (Rate(rounded(max_rate)), Time(rounded(rtt.0)));
         let what = if subflows > 1 { format!("the {subflows} subflows of a connection") } else { "a connection".into() };
         format!(
-            "transport.{key}: {} are less than what {what} may have in flight over the longest paths ({held} in a round trip of \
-             {rtt} without queues), so that it sends at most {max_rate} there: set send_buffer and receive_buffer to {enough} or more",
+            "transport.{key}: {} are less than what {what} may have in flight over the paths that hold most ({held} in a round trip \
+             of {rtt} without queues), so that it sends at most {max_rate} there: set send_buffer and receive_buffer to {enough} or \
+             more",
             Bytes(buffer),
         )
     })

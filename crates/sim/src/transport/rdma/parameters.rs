@@ -395,8 +395,8 @@ impl TransportParameters for RdmaConfig {
         if let Some(own) = self.controller.window() {
             let framing = self.framing(run.telemetry);
             let packet = framing.data_bytes(framing.payload) as u32;
-            let held = run.base_rtt(self.mtu).1.min(window.unwrap_or(u64::MAX));
-            return warnings_of_law(&own.law, packet, (base_rtt, held));
+            let (rtt, held) = run.fullest_path(self.mtu, Self::DOC.name);
+            return warnings_of_law(&own.law, packet, base_rtt, (rtt, held.min(window.unwrap_or(u64::MAX))));
         }
         let mut found: Vec<String> = self.controller.unfit(base_rtt).into_iter().collect();
         let framing = self.framing(run.telemetry);

@@ -216,8 +216,10 @@ impl TransportParameters for TcpConfig {
             )
         });
         let buffers = [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)];
-        let of_buffers = held_by_buffers(run, self.packet(), 1, buffers);
-        let of_law = warnings_of_law(&self.controller, self.packet(), run.base_rtt(self.packet()));
+        let (kind, packet) = (Self::DOC.name, self.packet());
+        let of_buffers = held_by_buffers(run, (kind, packet), 1, buffers);
+        let (longest, fullest) = (run.base_rtt(packet).0, run.fullest_path(packet, kind));
+        let of_law = warnings_of_law(&self.controller, packet, longest, fullest);
         of_echo.into_iter().chain(of_law).chain(of_buffers).collect()
     }
 
