@@ -263,6 +263,21 @@ pub fn longest_queue(
     lossless.ports.iter().map(from_others).max()
 }
 
+/// Bytes from some ports of a switch that wait when their peers may send again after a pause, in a buffer without others.
+pub fn kept_at_resume(
+    size: Bytes,
+    ports: &[BufferedPort],
+    pfc: &PfcConfig,
+    (nic, packet): (Rate, u64),
+    from: &[usize],
+) -> u64 {
+    let lossless = Lossless::new(size, ports, pfc, nic, packet);
+    let shares: f64 = from.iter().map(|&port| 1.0 / (1u64 << lossless.ports[port].shift) as f64).sum();
+    let shared = (lossless.pool as f64 * (shares / (1.0 + shares))) as u64;
+    let count = from.len() as u64;
+    shared.saturating_sub(count * lossless.resume_offset) + count * lossless.reserve
+}
+
 /// Three packets and a pause frame.
 fn extra(packet: u64) -> u64 {
     3 * packet + u64::from(PFC_FRAME_BYTES)

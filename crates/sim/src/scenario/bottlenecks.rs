@@ -2,7 +2,7 @@
 //! that are together slower than a port never fill it: behind a narrow link no faster port has a queue.
 
 use super::Scenario;
-use crate::topology::{LinkId, PathTimes};
+use crate::topology::{HostId, LinkId, NodeId, PathTimes};
 use crate::transport::TransportConfig;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowSource, FlowSpec};
@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Flows that are looked at.
 const FLOWS: usize = 1000;
+/// Flows of a workload whose bytes are counted, where it does not know those of all.
+const COUNTED: usize = 1_000_000;
 
 /// A link, in one of its directions.
 type Way = (LinkId, bool);
@@ -68,52 +70,128 @@ fn flows(scenario: &Scenario) -> Option<Vec<FlowSpec>> {
 fn by_rate(scenario: &Scenario, flows: &[FlowSpec], (index, packet): (u16, u64)) -> BTreeMap<Rate, Time> {
     let (topology, routes) = (&scenario.network.topology, &scenario.network.routes);
     let times = PathTimes::new(topology, routes);
-    let mut ports: BTreeMap<Way, Passed> = BTreeMap::new();
-    for flow in flows {
+    let round_trip = |flow: &FlowSpec| {
         let own = flow.transport == index;
-        let round_trip = own.then(|| times.base_rtt(flow.src, flow.dst, packet, false)).flatten();
-        let (mut node, mut before) = (routes.host_node(flow.src), None);
-        for id in times.links(flow.src, flow.dst) {
-            let link = &topology.links[id as usize];
-            let way = (id, node == link.a);
-            node = if node == link.a { link.b } else { link.a };
-            if let Some(from) = before.replace(way) {
-                let port = ports.entry(way).or_default();
-                port.from.insert(from);
-                port.round_trip = port.round_trip.max(round_trip.unwrap_or_default());
-            }
-        }
-    }
-    let rate = |&(link, _): &Way| topology.links[link as usize].rate;
+        own.then(|| times.base_rtt(flow.src, flow.dst, packet, false)).flatten().unwrap_or_default()
+    };
+    let ends = flows.iter().map(|flow| ((flow.src, flow.dst), round_trip(flow)));
     let mut longest = BTreeMap::new();
-    for (way, Passed { from, round_trip }) in ports {
-        let comes: u128 = from.iter().map(|way| u128::from(rate(way).0)).sum();
-        if round_trip > Time::ZERO && comes >= u128::from(rate(&way).0) {
-            let of_rate: &mut Time = longest.entry(rate(&way)).or_default();
+    for (way, Passed { round_trip, .. }) in with_queues(scenario, ends) {
+        if round_trip > Time::ZERO {
+            let of_rate: &mut Time = longest.entry(topology.links[way.0 as usize].rate).or_default();
             *of_rate = round_trip.max(*of_rate);
         }
     }
     longest
 }
 
-/// Bytes of a transport's first flows, those of them whose base RTT is shorter than some time, and the longest of these;
-/// none where a job decides which flows there are.
-pub fn bytes_on_short_paths(
+/// The ports at which flows between these hosts, each with its base RTT, can form a queue.
+fn with_queues(
+    scenario: &Scenario,
+    flows: impl Iterator<Item = ((HostId, HostId), Time)>,
+) -> BTreeMap<Way, Passed> {
+    let (topology, routes) = (&scenario.network.topology, &scenario.network.routes);
+    let times = PathTimes::new(topology, routes);
+    let mut ports: BTreeMap<Way, Passed> = BTreeMap::new();
+    for ((src, dst), round_trip) in flows {
+        let (mut node, mut before) = (routes.host_node(src), None);
+        for id in times.links(src, dst) {
+            let link = &topology.links[id as usize];
+            let way = (id, node == link.a);
+            node = if node == link.a { link.b } else { link.a };
+            if let Some(from) = before.replace(way) {
+                let port = ports.entry(way).or_default();
+                port.from.insert(from);
+                port.round_trip = port.round_trip.max(round_trip);
+            }
+        }
+    }
+    let rate = |&(link, _): &Way| u128::from(topology.links[link as usize].rate.0);
+    ports.retain(|way, passed| passed.from.iter().map(rate).sum::<u128>() >= rate(way));
+    ports
+}
+
+/// The ports of switches at which flows of any transport can form a queue: the node, the link, and the links by which packets
+/// for it come.
+pub fn queues(scenario: &Scenario) -> Vec<(NodeId, LinkId, Vec<LinkId>)> {
+    let sources = &scenario.traffic.sources;
+    let each = (FLOWS / sources.len().max(1)).max(1);
+    let flows = sources.iter().take(FLOWS).flat_map(|source| sent(source.as_ref(), None, each));
+    let ports = with_queues(scenario, flows.map(|(ends, _)| (ends, Time::ZERO)));
+    let links = &scenario.network.topology.links;
+    let from = |passed: Passed| passed.from.into_iter().map(|(link, _)| link).collect();
+    let port = |((id, from_a), passed): (Way, Passed)| {
+        let link = &links[id as usize];
+        (if from_a { link.a } else { link.b }, id, from(passed))
+    };
+    ports.into_iter().map(port).collect()
+}
+
+/// The share of a transport's bytes that are of flows whose base RTT is shorter than some time, and the longest of these; none
+/// without flows. The first flows of a workload, or messages that are spread over a job, stand for all of it.
+pub fn share_on_short_paths(
     scenario: &Scenario,
     (index, packet): (u16, u64),
     time: Time,
-) -> Option<(u64, u64, Time)> {
+) -> Option<(f64, Time)> {
     let times = PathTimes::new(&scenario.network.topology, &scenario.network.routes);
-    let (mut all, mut short, mut longest) = (0u64, 0u64, Time::ZERO);
-    for flow in flows(scenario)?.iter().filter(|flow| flow.transport == index) {
-        let Some(base_rtt) = times.base_rtt(flow.src, flow.dst, packet, false) else { continue };
-        all = all.saturating_add(flow.size);
-        if base_rtt < time {
-            short = short.saturating_add(flow.size);
-            longest = longest.max(base_rtt);
+    let mut longest = Time::ZERO;
+    let mut shares: Vec<(f64, &dyn FlowSource)> = Vec::new();
+    let each = (FLOWS / scenario.traffic.sources.len().max(1)).max(1);
+    for source in &scenario.traffic.sources {
+        let (mut all, mut short) = (0.0, 0.0);
+        for (ends, bytes) in sent(source.as_ref(), Some(index), each) {
+            let Some(base_rtt) = times.base_rtt(ends.0, ends.1, packet, false) else { continue };
+            all += bytes;
+            if base_rtt < time {
+                short += bytes;
+                longest = longest.max(base_rtt);
+            }
+        }
+        if all > 0.0 {
+            shares.push((short / all, source.as_ref()));
         }
     }
-    Some((all, short, longest))
+    let first = shares.first()?.0;
+    if shares.iter().all(|(share, _)| *share == first) {
+        return Some((first, longest));
+    }
+    let (mut all, mut short) = (0.0, 0.0);
+    for (share, source) in shares {
+        let bytes = bytes_of_all(source);
+        (all, short) = (all + bytes, short + share * bytes);
+    }
+    Some((short / all, longest))
+}
+
+/// The ends and the bytes of a source's first flows, or of messages that stand for those of its job, over one transport or any.
+fn sent(source: &dyn FlowSource, index: Option<u16>, count: usize) -> Vec<((HostId, HostId), f64)> {
+    let is_own = |transport: u16| index.is_none_or(|index| index == transport);
+    if let Some(graph) = source.graph() {
+        let mut messages = Vec::new();
+        if is_own(graph.flow.transport) {
+            graph.each_sent(count as u64, |_, sent| {
+                let [from, to] = [sent.from, sent.to].map(|rank| graph.hosts[rank as usize]);
+                messages.push(((from, to), sent.bytes as f64 * sent.messages));
+            });
+        }
+        return messages;
+    }
+    let mut copy = source.glance().map_or_else(|| source.clone_box(), |glance| glance.source);
+    let flows = std::iter::from_fn(move || copy.next()).take(count);
+    flows.filter(|flow| is_own(flow.transport)).map(|flow| ((flow.src, flow.dst), flow.size as f64)).collect()
+}
+
+/// The expected bytes of all flows of a source, or the bytes of those that are counted.
+fn bytes_of_all(source: &dyn FlowSource) -> f64 {
+    if let Some(graph) = source.graph() {
+        return graph.bytes() as f64;
+    }
+    let counted = || {
+        let mut copy = source.clone_box();
+        std::iter::from_fn(move || copy.next()).take(COUNTED).map(|flow| flow.size as f64).sum()
+    };
+    source.rest().map_or_else(counted, |rest| rest.bytes as f64)
 }
 
 /// The lowest rate that flows to one host share by their number, with that number: of a transport's first flows, each host

@@ -5,15 +5,22 @@ use super::network::Network;
 use super::section::Section;
 use crate::compat::Rules;
 use crate::config::SwitchConfig;
-use crate::net::buffer::{BufferedPort, first_pause, headroom, longest_queue, lossless_headroom, set_aside};
+use crate::net::buffer::{
+    BufferedPort, first_pause, headroom, kept_at_resume, longest_queue, lossless_headroom, set_aside,
+};
 use crate::parameters::Source;
 use crate::queue::PortFacts;
 use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
 use crate::transport::{self, NicPolicy, RunContext, TransportConfig};
-use crate::units::Bytes;
+use crate::units::{Bytes, Time, two_digits};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
+
+/// Delay of the longest link, from which on it is computed how long ports are idle after pauses.
+const LONG: Time = Time::from_us(10);
+/// The part of that time, as its divisor, above which it is worth a warning that a port is idle.
+const IDLE: u64 = 10;
 
 /// With PFC on, complains if the reserves of all ports do not fit a switch's buffer.
 pub fn headroom_fits(
@@ -160,6 +167,50 @@ fn headroom_too_small(scenario: &Scenario) -> Option<String> {
     })
 }
 
+/// Long links after whose pauses a port is idle: what waits there when a pause ends has been sent before data comes again.
+fn idle_after_pauses(scenario: &Scenario) -> Option<String> {
+    let (switch, topology) = (&scenario.switch, &scenario.network.topology);
+    let pauses = switch.pfc.enabled && switch.queues().all(|queue| !queue.facts().owns_buffer);
+    let longest = topology.links.iter().map(|link| link.delay).max()?;
+    if !pauses || scenario.rules.like != "none" || longest < LONG {
+        return None;
+    }
+    let packet = transport::largest_packet(&scenario.transports, &scenario.telemetry);
+    let ports = topology.ports();
+    let link = |id: u32| &topology.links[id as usize];
+    let idle = |(node, out, from): (u32, u32, Vec<u32>)| {
+        let of_node = &ports[node as usize];
+        let comes: u128 = from.iter().map(|&id| u128::from(link(id).rate.0)).sum();
+        if comes <= u128::from(link(out).rate.0) {
+            return None;
+        }
+        let buffered: Vec<BufferedPort> = of_node
+            .iter()
+            .map(|&(id, _)| BufferedPort { rate: link(id).rate, delay: link(id).delay })
+            .collect();
+        let places: Vec<usize> =
+            from.iter().filter_map(|id| of_node.iter().position(|(link, _)| link == id)).collect();
+        let limits = (topology.nic_rate(), packet);
+        let kept = kept_at_resume(switch.buffer, &buffered, &switch.pfc, limits, &places);
+        let away = from.iter().map(|&id| link(id).delay).min()?;
+        let again = away.saturating_add(away);
+        let busy = link(out).rate.transmission_time(kept);
+        Some((again.saturating_sub(busy), (node, out, kept, again)))
+    };
+    let found = super::bottlenecks::queues(scenario).into_iter().filter_map(idle);
+    let (idle, (node, out, kept, again)) = found.max_by_key(|(idle, _)| *idle)?;
+    (idle.0 > again.0 / IDLE).then(|| {
+        format!(
+            "switch.pfc: at {} about {} wait when the pauses of its senders end, and their data arrives {again} later: the port is idle for \
+             up to {idle} after each pause. Set a larger switch.buffer, so that {} can wait without a pause, or a \
+             controller that keeps queues short",
+            topology.direction_name(out, node),
+            Bytes(two_digits(kept)),
+            Bytes(two_digits(link(out).rate.bytes_in(again).0)),
+        )
+    })
+}
+
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
@@ -171,6 +222,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     warnings.extend(super::marking::ignored(scenario));
     warnings.extend(pauses_passed_by(scenario));
     warnings.extend(headroom_too_small(scenario));
+    warnings.extend(idle_after_pauses(scenario));
     warnings.extend(super::pairs::warnings(scenario));
     warnings.extend(super::codes::warnings(scenario));
     warnings.extend(idle_nics(scenario));

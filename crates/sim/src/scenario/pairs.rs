@@ -6,7 +6,7 @@
 //! follows from two of them together stands here.
 
 use super::Scenario;
-use super::bottlenecks::{RoundTrips, bytes_on_short_paths, narrowest_share};
+use super::bottlenecks::{RoundTrips, narrowest_share, share_on_short_paths};
 use crate::balance::{self, NetworkView, Reorders};
 use crate::compat::Rules;
 use crate::config::{Change, QueueConfig, Until};
@@ -94,8 +94,7 @@ fn windows_for_few(scenario: &Scenario, transport: &TransportConfig, index: u16)
     let longest = transport.base_rtt(&scenario.run());
     let framing = transport.framing(&scenario.telemetry);
     let packet = framing.data_bytes(framing.payload);
-    let (all, short, round_trip) = bytes_on_short_paths(scenario, (index, packet), Time(longest.0 / FAR))?;
-    let share = short as f64 / all.max(1) as f64;
+    let (share, round_trip) = share_on_short_paths(scenario, (index, packet), Time(longest.0 / FAR))?;
     (share > MOST_BYTES).then(|| {
         format!(
             "{key}: windows of {} follow the longest base RTT of the network, {longest}, and {:.0} % of the bytes are of flows whose own \

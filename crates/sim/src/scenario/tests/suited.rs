@@ -60,6 +60,40 @@ fn asking_again_before_a_copy_can_arrive_deserves_a_look_where_packets_are_lost(
 }
 
 #[test]
+fn buffers_are_compared_with_the_paths_of_flows() {
+    // Two hosts on one side, 10 Gb/s and 50 ms apart, which do not talk: their flows have 10 Mb/s and hold 114 KB.
+    let text = "[topology]\nkind = \"dumbbell\"\ngroups = [{ hosts = 1, delay = \"5ms\" }, { hosts = 1, delay = \"20ms\" }]\n\
+                host_link.rate = \"10Gbps\"\nbottleneck_link = { rate = \"10Mbps\", delay = \"5ms\" }\n[transport]\nkind = \"tcp\"\n\
+                [[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 2, size = \"1MB\" }, { src = 1, dst = 3, size = \"1MB\" }]\n";
+    let found = |sets: &[(&str, &str)]| warned(text, sets, "transport.send_buffer");
+    assert_eq!(found(&[]), [""; 0]);
+    let talk = found(&[("workload.0.flows.1.dst", "0")]);
+    assert!(talk[0].contains("in a round trip of 51ms without queues"), "{talk:?}");
+}
+
+#[test]
+fn ports_that_wait_for_data_after_pauses_of_long_links_deserve_a_look() {
+    // 40 km to the port that both flows share.
+    let far = "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 1\nhosts_per_leaf = 1\nhost_link.rate = \"400Gbps\"\n\
+               fabric_link.rate = \"400Gbps\"\n[[topology.override]]\nbetween = [\"leaf0\", \"spine0\"]\ndelay = \"200us\"\n\
+               [[topology.override]]\nbetween = [\"leaf1\", \"spine0\"]\ndelay = \"200us\"\n[transport]\n\
+               controller = { kind = \"none\" }\n[switch]\nbuffer = \"64MiB\"\n[[workload]]\nkind = \"incast\"\nreceiver = \"2\"\n";
+    let found = |sets: &[(&str, &str)]| warned(far, sets, "switch.pfc: at ");
+    assert!(
+        found(&[])[0].contains("at spine0->leaf2") && found(&[])[0].contains("400us later"),
+        "{:?}",
+        found(&[])
+    );
+    // 20 MB below the thresholds, next to 60 MB of headroom.
+    assert_eq!(found(&[("switch.buffer", "300MiB")]), [""; 0]);
+    // One link brings no more than the port sends.
+    assert_eq!(found(&[("workload.0.senders", "1"), ("workload.0.hosts", "0,2")]), [""; 0]);
+    // Others send meanwhile.
+    assert_eq!(found(&[("topology.override.1.delay", "1us")]), [""; 0]);
+    assert_eq!(found(&[("switch.pfc.enabled", "false")]), [""; 0]);
+}
+
+#[test]
 fn windows_by_the_longest_path_deserve_a_look_where_many_bytes_take_short_ones() {
     let sites = "[topology]\nkind = \"dumbbell\"\nleft = 3\nright = 3\nbottleneck_link = { delay = \"100us\" }\n[transport]\n\
                  controller = { kind = \"hpcc\" }\n[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"3MB\" }, \
@@ -71,6 +105,16 @@ fn windows_by_the_longest_path_deserve_a_look_where_many_bytes_take_short_ones()
         found(&[])
     );
     assert_eq!(found(&[("workload.0.flows.1.size", "4MB")]), [""; 0]);
+    // A workload counts with all of its flows, however many are looked at, and a job with its messages.
+    let and = |more: &str| warned(&format!("{sites}[[workload]]\n{more}"), &[], "transport.base_rtt");
+    let rounds = "every = \"100us\"\nsize = \"1MB\"\n";
+    assert_eq!(and(&format!("kind = \"permutation\"\nhosts = \"0,3\"\nrepeat = 20000\n{rounds}")), [""; 0]);
+    let local = and(&format!(
+        "kind = \"incast\"\nhosts = \"0-2\"\nreceiver = 0\narrivals = \"periodic\"\ncount = 2000\n{rounds}"
+    ));
+    assert!(local[0].contains("100 % of the bytes"), "{local:?}");
+    let job = and("kind = \"collective\"\noperation = \"gather\"\nhosts = \"0-2\"\nbytes = \"30MB\"\n");
+    assert!(job[0].contains("92 % of the bytes"), "{job:?}");
     for other in [
         ("transport.base_rtt", "4.2us"),
         ("transport.window", "60KB"),
