@@ -4,6 +4,7 @@
 
 use crate::common::*;
 use serde_json::{Value, json};
+use weftline_sim::measure::Entity;
 use weftline_sim::units::Time;
 
 /// A star of hosts at 400 Gb/s, all of which send to host 0. By hand: 4 x 500 ns of links, 2 x 80 ns to send
@@ -59,7 +60,7 @@ fn check_prints_what_auto_stands_for_on_each_fabric() {
             let found = swift[key].as_f64().expect(key);
             assert!((found - expected).abs() < 0.002, "{fabric}, {key}: {found}, expected {expected}");
         };
-        close("per_hop_ns", base_rtt / 6.55);
+        close("per_hop_ns", base_rtt / 32.0);
         close("range_ns", base_rtt * 5.0);
         let mbps = |controller: &str, key: &str| {
             checked(&without_window(controller), &sets)[key].as_u64().map(|bps| bps as f64 / 1e6)
@@ -181,9 +182,9 @@ fn an_incast_at_400_gbps_fills_its_link_with_a_short_queue() {
     println!("hpcc: {share:.3} of the link, at most {longest} B queued");
     assert!((0.9..=1.0).contains(&share) && longest <= 16.0 * (packet + 42.0), "{share}, {longest} B");
 
-    // Swift: the target at a window of one packet, T (1 + 1 / 6.55 + 5 (1 - 0.1) / (sqrt(10) - 0.1)), less T,
+    // Swift: the target at a window of one packet, T (1 + 1 / 32 + 5 (1 - 0.1) / (sqrt(10) - 0.1)), less T,
     // in bytes, and a packet of each sender; the link is never idle.
-    let bound = bdp * (1.0 / 6.55 + 5.0 * 0.9 / (10f64.sqrt() - 0.1)) + 16.0 * packet;
+    let bound = bdp * (1.0 / 32.0 + 5.0 * 0.9 / (10f64.sqrt() - 0.1)) + 16.0 * packet;
     let (times, longest) = incast(STAR, &[], settled);
     let share = alone(packet) / last(&times);
     println!("swift: {share:.3} of the link, at most {longest} B queued, {bound:.0} B allowed");
@@ -191,6 +192,56 @@ fn an_incast_at_400_gbps_fills_its_link_with_a_short_queue() {
     // The target published for slower networks holds five times as much.
     let (_, published) = incast(STAR, &[("transport.controller.base_target", "20us")], settled);
     assert!(published > 5.0 * longest, "{published} B and {longest} B");
+}
+
+/// Two hosts, of the same rack and of the other one, send to host 0.
+const NEAR_AND_FAR: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+spines = 2
+hosts_per_leaf = 4
+
+[transport]
+controller = { kind = "swift", base_target = "auto" }
+
+[[workload]]
+kind = "flows"
+flows = [{ src = 1, dst = 0, size = "20MB" }, { src = 4, dst = 0, size = "20MB" }]
+"#;
+
+#[test]
+fn near_and_far_pairs_share_a_link_alike_under_targets_of_their_own_paths() {
+    for sets in [&[][..], &[("transport.kind", "tcp")]] {
+        let scenario = load(NEAR_AND_FAR, sets).unwrap_or_else(|error| panic!("{error}"));
+        let (mut kept, _) = run_in(1, scenario.config().expect("a configuration"));
+        kept.flows.sort_by_key(|flow| flow.flow);
+        let times: Vec<f64> = completion_times(&kept).iter().map(|time| time.as_us()).collect();
+        let ratio = times[0].max(times[1]) / times[0].min(times[1]);
+        assert!(ratio < 1.25, "{times:?} us");
+    }
+}
+
+#[test]
+fn the_target_is_the_longest_base_rtt_of_the_flows_own_paths_and_a_part_for_each_switch() {
+    // By hand, 1000 B at 100 Gb/s: 80 ns a link. The links of spine1 to the second rack have 3 us.
+    let sets = [
+        ("transport.controller.range", "0s"),
+        ("topology.override", "[{ between = [\"leaf1\", \"spine1\"], delay = \"3us\" }]"),
+        ("measure.controllers", "{ flows = [0, 1], every = \"20us\" }"),
+        ("workload.0.flows", "[{ src = 1, dst = 0, size = \"1MB\" }, { src = 4, dst = 2, size = \"1MB\" }]"),
+    ];
+    let scenario = load(NEAR_AND_FAR, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let (kept, _) = run_in(1, scenario.config().expect("a configuration"));
+    let target = |flow: u32| {
+        let own = kept.samples.iter().filter(|s| s.metric == "target_ns" && s.entity == Entity::Flow(flow));
+        own.map(|sample| sample.value).fold(0.0, f64::max)
+    };
+    let (near, far) = (4000.0 + 2.0 * 80.0, 12_000.0 + 4.0 * 80.0);
+    for (flow, expected) in [(0, near + far / 32.0), (1, far + 3.0 * far / 32.0)] {
+        let found = target(flow);
+        assert!((found - expected).abs() < 0.01, "flow {flow}: {found}, expected {expected}");
+    }
 }
 
 #[test]

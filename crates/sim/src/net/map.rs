@@ -4,7 +4,8 @@
 use super::port::Line;
 use crate::balance::Wiring;
 use crate::topology::{Routes, Row};
-use crate::units::Rate;
+use crate::units::{Rate, Time};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Routes and links, ports numbered through the whole network.
@@ -67,6 +68,36 @@ impl Map {
             node = self.side(node, local).peer_node;
         }
         0
+    }
+
+    /// The longest base RTT of the shortest paths from the node of a host to a host: all delays twice, and the
+    /// time to send this number of bytes on each link in one direction. None if there is no path.
+    pub fn base_rtt_between(&self, from: u32, dst: u32, bytes: u64) -> Option<Time> {
+        let goal = self.routes.host_node(dst);
+        let (mut reached, mut longest) = (BTreeMap::from([(from, Time::ZERO)]), None);
+        // While routes follow a failure, no path is longer than all nodes in a row.
+        for _ in 0..self.first_port.len() {
+            let mut next: BTreeMap<u32, Time> = BTreeMap::new();
+            for (node, so_far) in reached {
+                if node == goal {
+                    longest = longest.max(Some(so_far));
+                    continue;
+                }
+                for &local in self.routes.next_hops(node, dst) {
+                    let side = self.side(node, local);
+                    let line = &side.line;
+                    let here = line.delay.saturating_add(line.delay);
+                    let here = here.saturating_add(line.rate.transmission_time(bytes));
+                    let all = next.entry(side.peer_node).or_default();
+                    *all = so_far.saturating_add(here).max(*all);
+                }
+            }
+            reached = next;
+            if reached.is_empty() {
+                break;
+            }
+        }
+        longest
     }
 
     /// How many ways the switches between the node of a host and another host can choose: the product of

@@ -44,6 +44,7 @@ pub use settings::Settings;
 pub use switches::SwitchDefaults;
 pub use wire_format::WireFormat;
 
+use crate::congestion::window::{FlowPath, WindowConfig};
 use crate::counters::CounterSet;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -123,6 +124,19 @@ impl HostContext<'_> {
     /// Switches on a shortest path to `dst`; 0 if there is no path.
     pub fn switches_to(&self, dst: u32) -> u32 {
         self.map.switches_between(self.node, dst)
+    }
+
+    /// The longest base RTT of the shortest paths to `dst` for this number of bytes: of the routes of now, else of
+    /// those without failures; none: there is no path.
+    pub fn base_rtt_to(&self, dst: u32, bytes: u64) -> Option<Time> {
+        let of = |map: &Map| map.base_rtt_between(self.node, dst, bytes);
+        of(self.map).or_else(|| self.map.intact.as_deref().and_then(of))
+    }
+
+    /// What the law of a flow to `dst` may know of its path.
+    pub fn path_to(&self, dst: u32, law: &WindowConfig, bytes: u64) -> FlowPath {
+        let base_rtt = law.needs_base_rtt().then(|| self.base_rtt_to(dst, bytes)).flatten();
+        FlowPath { hops: self.switches_to(dst), base_rtt }
     }
 
     /// How many ways to `dst` the switches can choose.

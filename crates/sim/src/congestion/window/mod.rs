@@ -227,8 +227,17 @@ pub struct WindowContext {
     pub packet: u64,
     /// Random number of the flow.
     pub random: u64,
-    /// Switches on the shortest path to the destination, at the start of the flow.
+    pub path: FlowPath,
+}
+
+/// The shortest paths of a flow, when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FlowPath {
+    /// Switches on one of them.
     pub hops: u32,
+    /// The longest base RTT of them for a full packet, for laws that need it
+    /// ([`WindowParameters::needs_base_rtt`]); none: there is no path.
+    pub base_rtt: Option<Time>,
 }
 
 /// The law of one flow.
@@ -325,6 +334,10 @@ pub trait WindowParameters: Sized {
     }
     /// Derives what follows from it, once, before the run starts.
     fn settle(&mut self, _base_rtt: Time) {}
+    /// Whether each flow needs the base RTT of its own path.
+    fn needs_base_rtt(&self) -> bool {
+        false
+    }
     fn start(&self, flow: &WindowContext) -> Self::State;
 }
 
@@ -397,6 +410,10 @@ impl WindowConfig {
     /// Derives what follows from the largest base RTT of the network, before the run starts.
     pub fn settle(&mut self, base_rtt: Time) {
         each_kind!(self, law => law.settle(base_rtt))
+    }
+    /// Whether each flow needs the base RTT of its own path.
+    pub fn needs_base_rtt(&self) -> bool {
+        each_kind!(self, law => law.needs_base_rtt())
     }
     /// Whether it reacts to marks of switches.
     pub fn needs_marks(&self) -> bool {

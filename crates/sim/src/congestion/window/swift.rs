@@ -17,8 +17,8 @@
 //! What hosts take is what the packet waited at its receiver, which the acknowledgement returns, and what the
 //! acknowledgement waited at the sender. Where they take nothing there is no second window.
 //!
-//! `auto`: base = the largest base RTT of the network, per_hop = base / 6.55, range = 5 base (ratios:
-//! csg-htsim).
+//! `auto`: base = the base RTT of the flow's own path, per_hop = T / 32, range = 5 T, where T is the largest base
+//! RTT of the network (the 5: csg-htsim; the 32: ours).
 //!
 //! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
 //! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
@@ -63,20 +63,24 @@ pub const DOC: SchemeDoc = SchemeDoc {
 const BASE_TARGET: Time = Time::from_ns(20_000);
 const PER_HOP: Time = Time::from_ns(3_053);
 const RANGE: Time = Time::from_ns(100_000);
+/// `auto`: a hop's part of the largest base RTT. The base covers each path; this only makes up for the slower
+/// growth over longer paths.
+const HOPS_OF_BASE_RTT: u64 = 32;
 
 const LAWS: Names = &[("paper", "as published"), ("released", "the arithmetic of csg-htsim")];
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SwiftParameters {
-    /// None: the largest base RTT of the network.
+    /// None: the base RTT of the flow's own path.
     pub base_target: Option<Time>,
     /// Of the time that the hosts take of a round trip.
     pub endpoint_target: Time,
     /// Of the mean of that time, the share of the newest.
     pub endpoint_gain: f64,
-    /// Added to the target for each switch on the path; none: in proportion to `base_target`.
+    /// Added to the target for each switch on the path; none: in proportion to `base_target`, or to the largest
+    /// base RTT.
     pub per_hop: Option<Time>,
-    /// The largest amount that small windows add to the target; none: in proportion to `base_target`.
+    /// The largest amount that small windows add to the target; none: in the same way.
     pub range: Option<Time>,
     /// Windows in packets at which the target is scaled by all of the range, and by nothing.
     pub fs_min: f64,
@@ -103,17 +107,19 @@ impl WindowParameters for SwiftParameters {
     const DOC: SchemeDoc = DOC;
 
     fn read(p: &mut Parameters, _profile: Profile) -> SwiftParameters {
-        let help = "target of the delay before scaling (csg-htsim: 20 us); auto: the largest base RTT of the network";
+        let help = "target of the delay before scaling (csg-htsim: 20 us); auto: the base RTT of the flow's own path";
         let base_target = p.time_unless_auto("base_target", BASE_TARGET, help);
         let mut part = |key, default, help| match base_target {
             None => p.time_or_auto(key, help),
             Some(_) => p.time_unless_auto(key, default, help),
         };
-        let help = "added to the target for each switch on the path (csg-htsim means base / 6.55, but adds nothing); auto, and the \
-                    default with base_target = \"auto\": base_target / 6.55";
+        let help = "added to the target for each switch on the path (csg-htsim means base / 6.55, but adds nothing); auto: \
+                    base_target / 6.55; auto with base_target = \"auto\", and the default there: 1/32 of the largest base RTT of the \
+                    network (ours)";
         let per_hop = part("per_hop", PER_HOP, help);
-        let help = "the largest amount that small windows add to the target (csg-htsim: five times the base); auto, and the default \
-                    with base_target = \"auto\": five times base_target";
+        let help = "the largest amount that small windows add to the target (csg-htsim: five times the base); auto: five times \
+                    base_target; auto with base_target = \"auto\", and the default there: five times the largest base RTT of the \
+                    network";
         let range = part("range", RANGE, help);
         let help =
             "target of the time that packet and acknowledgement wait in hosts ([host] packet_time; ours)";
@@ -186,16 +192,19 @@ impl WindowParameters for SwiftParameters {
     }
 
     fn settle(&mut self, base_rtt: Time) {
-        let [base_target, per_hop, range] = self.targets(base_rtt).map(Some);
-        *self = SwiftParameters { base_target, per_hop, range, ..*self };
+        let [_, per_hop, range] = self.targets(base_rtt).map(Some);
+        *self = SwiftParameters { per_hop, range, ..*self };
+    }
+
+    fn needs_base_rtt(&self) -> bool {
+        self.base_target.is_none()
     }
 
     fn start(&self, flow: &WindowContext) -> Swift {
         let released = self.released == Some(true);
-        debug_assert!(self.base_target.is_some(), "settled before");
-        let [base_target, per_hop, range] = self.targets(Time::ZERO);
+        let [base_target, per_hop, range] = self.targets(flow.path.base_rtt.unwrap_or_default());
         let alpha = range.0 as f64 / ((1.0 / self.fs_min.sqrt()) - (1.0 / self.fs_max.sqrt())).max(1e-12);
-        let hops = if released { 0 } else { u64::from(flow.hops) };
+        let hops = if released { 0 } else { u64::from(flow.path.hops) };
         Swift {
             p: *self,
             released,
@@ -220,10 +229,14 @@ const NO_HOPS: &str = "auto is the round trip of an idle path, to which law = \"
                        would have no room below the target: set a time, or law = \"paper\"";
 
 impl SwiftParameters {
-    /// `base_target`, `per_hop` and `range` in a network with this base RTT.
+    /// `base_target` of a path with this base RTT, and `per_hop` and `range`, where they are not known, of a
+    /// network in which it is the largest.
     fn targets(&self, base_rtt: Time) -> [Time; 3] {
         let base = self.base_target.unwrap_or(base_rtt);
-        let per_hop = Time((u128::from(base.0) * 100 / 655) as u64);
+        let per_hop = match self.base_target {
+            Some(base) => Time((u128::from(base.0) * 100 / 655) as u64),
+            None => Time(base_rtt.0 / HOPS_OF_BASE_RTT),
+        };
         [base, self.per_hop.unwrap_or(per_hop), self.range.unwrap_or(Time(base.0.saturating_mul(5)))]
     }
 }

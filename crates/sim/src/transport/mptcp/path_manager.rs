@@ -157,8 +157,8 @@ impl Mptcp {
         let (flow, spec) = (sender.flow, sender.spec);
         let (port, opened) = sender.take_port(at, config);
         let mut random = RandomStream::new(cx.settings.seed, &format!("mptcp.flow{flow}.{opened}"));
-        let mut tcp =
-            Connection::new(flow, &spec, &config.tcp, random.next_u64(), cx.switches_to(spec.dst), cx.now());
+        let path = cx.path_to(spec.dst, &config.tcp.controller, config.tcp.packet().into());
+        let mut tcp = Connection::new(flow, &spec, &config.tcp, random.next_u64(), path, cx.now());
         tcp.source = Source::in_pieces();
         tcp.hash = subflow_hash(spec.src, spec.dst, flow, port);
         tcp.nic = nic as u16;

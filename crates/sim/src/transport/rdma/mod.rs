@@ -365,12 +365,14 @@ fn start_law(
     cx: &HostContext,
 ) -> Box<Windowed> {
     let mss = u64::from(settings.mtu);
+    let mut path = cx.path_to(dst, &window.law, mss);
+    path.base_rtt = settings.base_rtt.or(path.base_rtt);
     let context = WindowContext {
         initial: mss * u64::from(window.initial),
         mss,
         packet: settings.data_bytes(mss),
         random: RandomStream::new(cx.settings.seed, &format!("rdma.flow{flow}")).next_u64(),
-        hops: cx.switches_to(dst),
+        path,
     };
     let max_in_flight = settings.window.map_or(u64::MAX, |window| window.0);
     Box::new(Windowed::new(&window.law, &context, line_rate, max_in_flight))

@@ -12,7 +12,7 @@ use super::rto::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::source::Source;
 use crate::congestion::window::{
-    Change, CongestionWindow, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
+    Change, CongestionWindow, FlowPath, NO_THRESHOLD, State, WindowContext, WindowController, WindowLaw,
     usage::WindowUsage,
 };
 use crate::measure::FlowRecord;
@@ -177,12 +177,12 @@ impl Connection {
         spec: &FlowSpec,
         config: &TcpConfig,
         random: u64,
-        hops: u32,
+        path: FlowPath,
         now: Time,
     ) -> Connection {
         let mss = u64::from(config.mss);
         let initial = mss * u64::from(config.initial_window);
-        let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random, hops };
+        let context = WindowContext { initial, mss, packet: u64::from(config.packet()), random, path };
         let law = config.controller.start(&context);
         let reactions = config.recovery.reactions;
         let rates = law.needs_rate().then(|| Box::new(RateEstimator::new(reactions.keeps_samples)));

@@ -261,8 +261,8 @@ impl Tcp {
     fn connect(&self, flow: FlowId, spec: &FlowSpec, cx: &mut HostContext) -> Connection {
         let settings = config_of(cx.settings, spec.transport);
         let mut random = RandomStream::new(cx.settings.seed, &format!("tcp.flow{flow}"));
-        let mut connection =
-            Connection::new(flow, spec, settings, random.next_u64(), cx.switches_to(spec.dst), cx.now());
+        let path = cx.path_to(spec.dst, &settings.controller, settings.packet().into());
+        let mut connection = Connection::new(flow, spec, settings, random.next_u64(), path, cx.now());
         connection.hash = flow_hash(spec.src, spec.dst, flow);
         connection.plb =
             settings.plb.map(|plb| Box::new(plb.start(mix64(cx.settings.seed) ^ u64::from(flow))));

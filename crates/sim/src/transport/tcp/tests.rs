@@ -6,7 +6,7 @@ use super::forward_rto::ForwardRto;
 use super::receiver::{Incoming, Receiver};
 use super::scoreboard::BLOCKS;
 use super::*;
-use crate::congestion::window::{Profile, WindowConfig};
+use crate::congestion::window::{FlowPath, Profile, WindowConfig};
 use crate::parameters::{Nothing, Parameters};
 use crate::transport::ReadContext;
 use crate::transport::tcp::config::{EcnEcho, TcpConfig};
@@ -28,7 +28,7 @@ fn config(controller: &str, profile: Profile) -> TcpConfig {
 
 fn connection(size: u64, config: &TcpConfig) -> Connection {
     let spec = FlowSpec { size, ..FlowSpec::default() };
-    let mut connection = Connection::new(0, &spec, config, 5, 1, Time::ZERO);
+    let mut connection = Connection::new(0, &spec, config, 5, FlowPath::default(), Time::ZERO);
     connection.establish(Time::ZERO, u64::from(whole_window(config)), Time::from_ms(20), config);
     connection
 }

@@ -1,5 +1,5 @@
 use super::super::tests::situations::{acked, loss, published, window};
-use super::super::{WindowContext, WindowController, WindowParameters};
+use super::super::{FlowPath, WindowContext, WindowController, WindowParameters};
 use super::*;
 use crate::engine::random::RandomStream;
 
@@ -16,7 +16,8 @@ fn subflows(windows: &[u64], rtts_ms: &[u64]) -> Vec<Subflow> {
 
 /// Growth of the sum, in segments per round trip, of n equal subflows of `each` segments.
 fn growth<P: WindowParameters>(n: usize, each: u64) -> f64 {
-    let flow = WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0, hops: 1 };
+    let flow =
+        WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0, path: FlowPath::default() };
     let mut laws: Vec<P::State> = (0..n).map(|_| published::<P>().start(&flow)).collect();
     let mut windows = vec![window(); n];
     windows.iter_mut().for_each(|w| (w.cwnd, w.ssthresh) = (each * MSS, MSS));
@@ -61,7 +62,8 @@ fn n_subflows_under_lia_have_about_the_window_of_one_reno_at_the_same_rate_of_lo
 
 /// Mean number of segments in the windows of n equal subflows if this share of segments is lost.
 fn mean_sum<P: WindowParameters>(n: usize, share: f64) -> f64 {
-    let flow = WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0, hops: 1 };
+    let flow =
+        WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0, path: FlowPath::default() };
     let mut laws: Vec<P::State> = (0..n).map(|_| published::<P>().start(&flow)).collect();
     let mut windows = vec![window(); n];
     windows.iter_mut().for_each(|w| (w.cwnd, w.ssthresh) = (40 * MSS / n as u64, MSS));
@@ -102,7 +104,8 @@ fn all_couplings_of_one_subflow_are_reno() {
 
 #[test]
 fn a_path_in_slow_start_is_not_coupled() {
-    let flow = WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0, hops: 1 };
+    let flow =
+        WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 0, path: FlowPath::default() };
     let mut law = published::<lia::LiaParameters>().start(&flow);
     let mut w = window();
     law.couple(&subflows(&[10, 1000], &[20, 20]), 0);

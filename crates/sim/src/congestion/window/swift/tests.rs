@@ -1,4 +1,5 @@
 use super::*;
+use crate::congestion::window::FlowPath;
 use crate::parameters::Nothing;
 
 const MSS: u64 = 4_000;
@@ -6,7 +7,8 @@ const MSS: u64 = 4_000;
 fn started(released: bool, packets: u64, hops: u32) -> (Swift, CongestionWindow) {
     let mut parameters = SwiftParameters::read(&mut Parameters::new(&mut Nothing::default()), Profile::Rfc);
     parameters.released = Some(released);
-    let flow = WindowContext { initial: packets * MSS, mss: MSS, packet: MSS, random: 0, hops };
+    let path = FlowPath { hops, base_rtt: None };
+    let flow = WindowContext { initial: packets * MSS, mss: MSS, packet: MSS, random: 0, path };
     let mut window =
         CongestionWindow { cwnd: flow.initial, ssthresh: 0, pacing: None, paced: false, mss: MSS };
     let mut law = parameters.start(&flow);

@@ -19,7 +19,7 @@ pub fn published<P: WindowParameters>() -> P {
 }
 
 pub fn flow() -> WindowContext {
-    WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 3, hops: 1 }
+    WindowContext { initial: 10 * MSS, mss: MSS, packet: MSS, random: 3, path: FlowPath::default() }
 }
 
 pub fn window() -> CongestionWindow {

@@ -1,7 +1,7 @@
 //! A law at a queue pair: single steps by hand, and every law on a path of one link, packet by packet.
 
 use super::*;
-use crate::congestion::window::{KINDS, Profile, couples};
+use crate::congestion::window::{FlowPath, KINDS, Profile, couples};
 use crate::parameters::{Nothing, Parameters};
 use std::collections::VecDeque;
 
@@ -17,7 +17,8 @@ fn law(kind: &str) -> WindowConfig {
 }
 
 fn start(kind: &str, max_in_flight: u64) -> (Windowed, Control) {
-    let context = WindowContext { initial: 10 * MTU, mss: MTU, packet: MTU, random: 3, hops: 1 };
+    let context =
+        WindowContext { initial: 10 * MTU, mss: MTU, packet: MTU, random: 3, path: FlowPath::default() };
     let mut windowed = Windowed::new(&law(kind), &context, LINE, max_in_flight);
     let mut control = Control::new(LINE);
     windowed.start(Time::ZERO, &mut control);

@@ -80,7 +80,7 @@ fn a_sender_waits_for_a_whole_segment_or_half_of_the_widest_window() {
     assert_eq!(c.next(ms(60), &config), Next::Nothing, "less than half of 4000");
     // Of a receiver that never had more than 1500 bytes to offer, 750 are enough.
     let spec = FlowSpec { size: 100_000, ..FlowSpec::default() };
-    let mut c = Connection::new(0, &spec, &config, 5, 1, Time::ZERO);
+    let mut c = Connection::new(0, &spec, &config, 5, FlowPath::default(), Time::ZERO);
     c.establish(Time::ZERO, 1500, ms(20), &config);
     assert_eq!(sent(&mut c, ms(20), &config), [0]);
     c.acknowledge(&ack(1000, 749), ms(40), &config);

@@ -243,8 +243,8 @@ fn the_first_segment_is_answered_at_once_also_where_acknowledgements_are_delayed
 fn a_lost_syn_leaves_the_first_window_whole() {
     let begun = |profile| {
         let config = config("newreno", profile);
-        let mut c =
-            Connection::new(0, &FlowSpec { size: 1 << 40, ..FlowSpec::default() }, &config, 5, 1, Time::ZERO);
+        let spec = FlowSpec { size: 1 << 40, ..FlowSpec::default() };
+        let mut c = Connection::new(0, &spec, &config, 5, FlowPath::default(), Time::ZERO);
         c.timeouts = 1;
         c.establish(ms(3000), u64::from(whole_window(&config)), ms(3020), &config);
         c.window.cwnd / u64::from(config.mss)
