@@ -52,6 +52,8 @@ pub struct Fabric {
     /// By host: its links, and over how many of them the packets of one flow are spread.
     links_of_host: Vec<u32>,
     links_of_flow: Vec<u32>,
+    /// By node: the rate of the slowest next hop that a switch chooses as often as faster ones; infinite if there is none.
+    slowest_hop: Vec<f64>,
     /// Buffer of a switch in bytes.
     buffer: u64,
 }
@@ -83,7 +85,8 @@ impl Fabric {
         let mut shared = vec![Shared::default(); 1 + 2 * hosts + 2 * topology.nodes.len()];
         shared[UNLIMITED as usize].bits_per_second = UNBOUND;
         let (switch_of, links_of_host, links_of_flow) = (vec![None; hosts], vec![0; hosts], vec![1; hosts]);
-        let mut fabric = Fabric { shared, switch_of, links_of_host, links_of_flow, buffer };
+        let slowest_hop = vec![f64::INFINITY; topology.nodes.len()];
+        let mut fabric = Fabric { shared, switch_of, links_of_host, links_of_flow, slowest_hop, buffer };
         for (link, id) in topology.links.iter().zip(0..) {
             for (near, far, end) in [(link.a, link.b, 0), (link.b, link.a, 1)] {
                 let places = match (routes.host_at(near), routes.host_at(far)) {
@@ -96,8 +99,13 @@ impl Fabric {
                     (None, None) => [fabric.on_from(near), fabric.back_to(near)],
                     (None, Some(_)) => continue,
                 };
+                let rate = usable.at(id, end);
                 for place in places {
-                    fabric.shared[place as usize].bits_per_second += usable.at(id, end);
+                    fabric.shared[place as usize].bits_per_second += rate;
+                }
+                let slowest = &mut fabric.slowest_hop[near as usize];
+                if rate < link.rate.0 as f64 {
+                    *slowest = slowest.min(rate);
                 }
             }
         }
@@ -139,6 +147,13 @@ impl Fabric {
         let header = trimmed.unwrap_or(0.0).min(0.99);
         let delivered = (narrowest - asked * header) / (1.0 - header);
         if delivered > 0.0 { (asked / delivered).clamp(1.0, MOST_SENDINGS) } else { MOST_SENDINGS }
+    }
+
+    /// The rate in bit/s at which messages that keep to one path each are slowed down where some of them take the slowest next
+    /// hop between the switches of two hosts.
+    pub fn slowest_path(&self, src: HostId, dst: HostId) -> f64 {
+        let of = |host: HostId| self.switch_of[host as usize].map(|switch| self.slowest_hop[switch as usize]);
+        [src, dst].into_iter().filter_map(of).fold(f64::INFINITY, f64::min)
     }
 
     /// The sum of the rates of the links out of a host, in bit/s.

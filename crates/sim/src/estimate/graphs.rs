@@ -132,7 +132,8 @@ impl Links<'_> {
         let own = from.min(to);
         // Connections take paths of their own, as the packets of all NICs do.
         let paths = if self.nics == NicPolicy::All { self.fabric.nics(src) } else { 1.0 };
-        let path = if self.one_path { path.bottleneck.0.max(1) as f64 * connections.max(paths) } else { own };
+        let slowest = self.fabric.slowest_path(src, dst).min(path.bottleneck.0.max(1) as f64);
+        let path = if self.one_path { slowest * connections.max(paths) } else { own };
         let (slow, beyond) = self.slowed.between(src, dst);
         let bits = 8.0 * f64::from(sharing);
         Limits {

@@ -38,6 +38,24 @@ fn equal_shares_use_of_every_next_hop_what_the_slowest_carries() {
 }
 
 #[test]
+fn a_ring_over_one_path_each_is_as_slow_as_the_slowest_next_hop() {
+    let end = |balancer: &str, slow: &str| {
+        let slow = faster(&["\"leaf*\", \"spine2\"", "\"leaf*\", \"spine3\""], slow);
+        let facts = checked(&format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 3\nspines = 4\nhosts_per_leaf = 2\nhost_link.rate = \"400Gbps\"\n\
+             fabric_link.rate = \"400Gbps\"\n{slow}[switch]\nbalancer = {{ kind = \"{balancer}\" }}\n[[workload]]\n\
+             kind = \"collective\"\noperation = \"all-reduce\"\nbytes = \"60MB\"\n"
+        ));
+        facts["estimate"]["end_ns"].as_f64().expect("a number")
+    };
+    let before = end("ecmp", "400Gbps");
+    let slower = end("ecmp", "100Gbps") / before;
+    assert!((3.8..4.1).contains(&slower), "{slower}");
+    // Packets that are spread use all next hops: four times 100 Gb/s for one flow of 400.
+    assert!((end("spray", "100Gbps") / before - 1.0).abs() < 0.05);
+}
+
+#[test]
 fn a_pod_uses_its_links_as_its_switches_with_hosts_share_them_out() {
     let tree = "kind = \"fat-tree\"\nk = 4\nhost_link.rate = \"100Gbps\"\nfabric_link.rate = \"100Gbps\"\n";
     assert_eq!(found(tree, "ecmp").0, 1.0);
