@@ -161,7 +161,7 @@ impl ControllerParameters for DcqcnParameters {
 
     /// Marks come with packets. Where these are rare, alpha decays between two of them, and increases take back what a
     /// mark cut.
-    fn unfit_at(&self, line_rate: Rate, packet: u64) -> Option<String> {
+    fn unfit_at(&self, line_rate: Rate, packet: u64, _base_rtt: Time) -> Option<String> {
         let (alpha, _, increase) = self.intervals(line_rate);
         let slow = Rate((line_rate.0 / SHARES).max(1));
         let gap = slow.transmission_time(packet);

@@ -24,7 +24,7 @@
 
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, is_large_step, positive_rate_or_auto, window,
+    SchemeDoc, SmallStep, Window, in_proportion, is_large_step, positive_rate_or_auto, window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;
@@ -74,6 +74,11 @@ pub struct HpccParameters {
 /// The additive increase of the published runs, whose hosts have 100 Gb/s.
 const RAI: Rate = Rate::from_mbps(50);
 const RAI_PER: Rate = Rate::from_gbps(100);
+
+/// Of a full packet, what the step must add in a base RTT at least so that flows come near to equal shares, and
+/// what lets them be equal (measured: docs/schemes/hpcc.md, Limits).
+const MIN_STEP: f64 = 0.01;
+const FAIR_STEP: f64 = 0.07;
 
 /// Reads the additive increase; none for `auto`.
 pub(super) fn rai(p: &mut Parameters) -> Option<Rate> {
@@ -189,6 +194,12 @@ impl ControllerParameters for HpccParameters {
 
     fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
         published(self.rai, self.min_rate, line_rate)
+    }
+
+    fn unfit_at(&self, line_rate: Rate, packet: u64, base_rtt: Time) -> Option<String> {
+        let step = step(self.rai, line_rate);
+        let small = SmallStep::below(MIN_STEP, FAIR_STEP, step, packet, base_rtt)?;
+        Some(small.unfair("rai", step, packet, base_rtt))
     }
 
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Hpcc {

@@ -199,13 +199,45 @@ pub trait ControllerParameters: Sized {
     fn unfit(&self, _base_rtt: Time) -> Option<String> {
         None
     }
-    /// Why its constants do not suit NICs of this rate that send full packets of this size in bytes, if they do not.
-    fn unfit_at(&self, _line_rate: Rate, _packet: u64) -> Option<String> {
+    /// Why its constants do not suit NICs of this rate that send full packets of this size in bytes over a path
+    /// with this base RTT, if they do not.
+    fn unfit_at(&self, _line_rate: Rate, _packet: u64, _base_rtt: Time) -> Option<String> {
         None
     }
     /// Creates the state of a new flow; its rate is the line rate. `int_hops`: capacity of the INT header in
     /// records.
     fn start(&self, flow: &FlowContext, int_hops: usize) -> Self::State;
+}
+
+/// An additive step against the queue of one packet, by which a law that knows the length of queues judges the load.
+pub(super) struct SmallStep {
+    /// What the step adds in a base RTT, as a share of a full packet.
+    pub share: f64,
+    /// The step that adds the wanted share, rounded up to two digits.
+    pub wanted: Rate,
+}
+
+impl SmallStep {
+    /// None if the step adds at least the share `min` of a packet of this number of bytes.
+    pub fn below(min: f64, wanted: f64, step: Rate, packet: u64, base_rtt: Time) -> Option<SmallStep> {
+        let round_trips = 8.0 * packet as f64 / base_rtt.as_seconds();
+        let share = step.0 as f64 / round_trips;
+        let rate = (wanted * round_trips) as u64;
+        let unit = 10u64.pow(rate.max(10).ilog10() - 1);
+        let wanted = Rate(rate.div_ceil(unit) * unit);
+        (base_rtt > Time::ZERO && share < min).then_some(SmallStep { share, wanted })
+    }
+
+    /// That flows which share a link do not become equal.
+    pub fn unfair(&self, key: &str, step: Rate, packet: u64, base_rtt: Time) -> String {
+        format!(
+            "transport.controller.{key} = {step}: in a base RTT of {base_rtt} it adds {:.1} % of a full packet ({packet} B) to what a flow \
+             has in flight, and one packet in a queue cuts it by more than many such steps add: flows that share a link become \
+             equal slowly or never. Set {key} to about {}, or a smaller transport.mtu",
+            100.0 * self.share,
+            self.wanted
+        )
+    }
 }
 
 const NONE_DOC: SchemeDoc = SchemeDoc {
@@ -352,10 +384,11 @@ macro_rules! registry {
                 }
             }
 
-            /// Why its constants do not suit NICs of this rate that send full packets of this size in bytes, if they do not.
-            pub fn unfit_at(&self, line_rate: Rate, packet: u64) -> Option<String> {
+            /// Why its constants do not suit NICs of this rate that send full packets of this size in bytes over
+            /// a path with this base RTT, if they do not.
+            pub fn unfit_at(&self, line_rate: Rate, packet: u64, base_rtt: Time) -> Option<String> {
                 match self {
-                    $(ControllerConfig::$variant(parameters) => parameters.unfit_at(line_rate, packet),)*
+                    $(ControllerConfig::$variant(parameters) => parameters.unfit_at(line_rate, packet, base_rtt),)*
                     ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => None,
                 }
             }

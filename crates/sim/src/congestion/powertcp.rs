@@ -22,7 +22,7 @@
 
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, is_large_step, positive_rate_or_auto, times, window,
+    SchemeDoc, SmallStep, Window, in_proportion, is_large_step, positive_rate_or_auto, times, window,
 };
 use crate::compat::Rules;
 use crate::parameters::{Names, Parameters};
@@ -62,6 +62,11 @@ pub(super) fn law(p: &mut Parameters) -> Option<bool> {
 /// which the code is compared on.
 pub(super) const ADDITIVE: Rate = Rate::from_mbps(150);
 pub(super) const ADDITIVE_PER: Rate = Rate::from_gbps(100);
+
+/// Of a full packet, what the part must add in a base RTT at least so that flows come near to equal shares, and
+/// what lets them be equal (measured: docs/schemes/powertcp.md, Limits).
+const MIN_STEP: f64 = 0.04;
+const FAIR_STEP: f64 = 0.07;
 
 /// Reads the additive part; none for `auto`.
 pub(super) fn additive(p: &mut Parameters) -> Option<Rate> {
@@ -136,6 +141,12 @@ impl ControllerParameters for PowerTcpParameters {
         let far = self.additive == Some(ADDITIVE) && is_large_step(ADDITIVE, auto);
         let additive = far.then_some(("additive", ADDITIVE, auto));
         additive.into_iter().chain(self.min_rate.published(line_rate)).collect()
+    }
+
+    fn unfit_at(&self, line_rate: Rate, packet: u64, base_rtt: Time) -> Option<String> {
+        let step = step(self.additive, line_rate);
+        let small = SmallStep::below(MIN_STEP, FAIR_STEP, step, packet, base_rtt)?;
+        Some(small.unfair("additive", step, packet, base_rtt))
     }
 
     fn start(&self, flow: &FlowContext, int_hops: usize) -> PowerTcp {

@@ -433,13 +433,47 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig, index: u16) ->
     }
     let lowest = lowest_threshold(scenario)?;
     let room = switch.queues().map(|queue| capacity(queue, scenario)).max()?;
-    (lowest >= room).then(|| {
-        format!(
+    if lowest >= room {
+        return Some(format!(
             "switch.ecn: marks begin at a queue of {lowest}, and no queue holds more than {room}, {steers}: it will notice \
              congestion only by losses. Set switch.ecn = {}",
             advice(scenario, transport, index)
-        )
-    })
+        ));
+    }
+    // A full queue without the packet that leaves it.
+    let packet = largest_packet(&scenario.transports, &scenario.telemetry);
+    let ramps = thresholds_in_use(scenario)
+        .map(|threshold| (ramp(threshold, room.0.saturating_sub(packet)), threshold));
+    let (ramp, at) = ramps.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(ramp, _)| *ramp < SELDOM)?;
+    let in_packets =
+        switch.queues().any(|queue| capacity_for(queue, scenario, 2 * packet) > capacity(queue, scenario));
+    let larger = match in_packets {
+        true => format!(
+            ", or larger packets (transport.mtu): ports hold a number of packets, of up to {packet} B"
+        ),
+        false => String::new(),
+    };
+    Some(format!(
+        "switch.ecn: marks begin at a queue of {}, and a queue of {}, where pmax is reached, does not fit the {room} that queues hold: \
+         the fullest queue marks {:.1} % of its packets, {steers}: it will notice congestion nearly only by losses. Set switch.ecn = \
+         {}{larger}",
+        at.kmin,
+        at.kmax,
+        ramp * at.pmax * 100.0,
+        advice(scenario, transport, index)
+    ))
+}
+
+/// Of the way from `kmin` to `kmax`, up to where a full queue must come for its marks to count as a signal.
+const SELDOM: f64 = 0.1;
+
+/// The part of the way from `kmin` to `kmax` that a queue has come.
+fn ramp(threshold: &EcnThreshold, queue: u64) -> f64 {
+    if queue >= threshold.kmax.0 {
+        return 1.0;
+    }
+    queue.saturating_sub(threshold.kmin.0) as f64
+        / threshold.kmax.0.saturating_sub(threshold.kmin.0).max(1) as f64
 }
 
 /// Flows react to marks, and every packet is marked whenever another one waits, or above a queue too short to
@@ -541,7 +575,11 @@ fn held_back(scenario: &Scenario, transport: &TransportConfig) -> Option<String>
 
 /// Bytes that a queue can hold.
 fn capacity(queue: &QueueConfig, scenario: &Scenario) -> Bytes {
-    let packet = largest_packet(&scenario.transports, &scenario.telemetry);
+    capacity_for(queue, scenario, largest_packet(&scenario.transports, &scenario.telemetry))
+}
+
+/// The same if all packets have this size.
+fn capacity_for(queue: &QueueConfig, scenario: &Scenario, packet: u64) -> Bytes {
     queue.facts().room(packet).unwrap_or(scenario.switch.buffer)
 }
 

@@ -6,11 +6,15 @@
 
 use super::binding::NicPolicy;
 use super::parameters::RunContext;
-use crate::topology::{HostId, PathTimes, Topology};
-use crate::units::{Bytes, Time};
+use crate::topology::{HostId, PathTimes, Ports, Topology};
+use crate::units::{Bytes, Rate, Time};
+use std::collections::BTreeMap;
 
 /// A default is far above what suits most pairs if it is more than this many times as large.
 const FAR: u64 = 4;
+
+/// A path is narrow if it has at most this share of the rate of the links of its hosts.
+const NARROW: f64 = 0.99;
 
 /// Sources and destinations of the pairs whose median is taken, at most: every pair of a small network.
 const HOSTS: usize = 64;
@@ -48,6 +52,43 @@ impl RunContext<'_> {
         }
         let of_link = (Time::ZERO, median(&mut products));
         (median(&mut trips), product_of_hosts(self.nic_policy, self.topology, of_link))
+    }
+
+    /// The pair of hosts whose packets find the least capacity on the way, as a share of the slower one of the
+    /// links of both hosts: that capacity, and that rate. None if every pair can use its links. `spread`: packets
+    /// of a flow take all shortest paths in turn; otherwise one.
+    pub fn narrow_pair(&self, spread: bool) -> Option<(Rate, Rate)> {
+        let (times, ports) = (PathTimes::new(self.topology, self.routes), self.topology.ports());
+        let hosts = self.topology.ordinary_hosts();
+        let chosen = || (0..hosts).step_by(hosts.div_ceil(HOSTS).max(1)).map(|host| host as HostId);
+        let narrow = chosen().flat_map(|src| chosen().map(move |dst| (src, dst))).filter_map(|(src, dst)| {
+            let rate = |link: Option<u32>| Some(self.topology.links[link? as usize].rate);
+            let (first, last) = (rate(times.links(src, dst).next())?, rate(times.links(src, dst).last())?);
+            let (ends, capacity) = (first.min(last), self.capacity((src, dst), &ports, spread));
+            (capacity.0 as f64 <= NARROW * ends.0 as f64).then_some((capacity, ends))
+        });
+        narrow.min_by(|a, b| (a.0.0 as f64 / a.1.0 as f64).total_cmp(&(b.0.0 as f64 / b.1.0 as f64)))
+    }
+
+    /// The rate at which a flow fills the first link of its shortest paths, of which every switch gives each next
+    /// hop an equal part; or of one of these paths.
+    fn capacity(&self, (src, dst): (HostId, HostId), ports: &Ports, spread: bool) -> Rate {
+        let (mut reached, mut lowest) = (BTreeMap::from([(self.routes.host_node(src), 1.0)]), f64::INFINITY);
+        while !reached.is_empty() {
+            let mut next: BTreeMap<u32, f64> = BTreeMap::new();
+            for (node, share) in reached {
+                let hops = self.routes.next_hops(node, dst);
+                let used = if spread { hops.len() } else { hops.len().min(1) };
+                for &port in &hops[..used] {
+                    let (link, peer) = ports[node as usize][port as usize];
+                    let part = share / used as f64;
+                    lowest = lowest.min(self.topology.links[link as usize].rate.0 as f64 / part);
+                    *next.entry(peer).or_default() += part;
+                }
+            }
+            reached = next;
+        }
+        Rate(lowest as u64)
     }
 
     /// Warns of a window or free bytes of a flow that follow the largest product where the median pair holds

@@ -208,6 +208,53 @@ fn a_limit_of_a_queue_is_compared_with_what_waits_before_all_of_its_senders_are_
 }
 
 #[test]
+fn steps_that_are_small_beside_one_packet_deserve_a_look() {
+    let of = |kind: &str, mtu: &str, more: &str| {
+        let sets =
+            [("transport.mtu", mtu), ("transport.controller", &*format!("{{ kind = \"{kind}\"{more} }}"))];
+        let key = if kind == "hpcc" { "rai" } else { "additive" };
+        warned(STAR, &sets, &format!("transport.controller.{key} = "))
+    };
+    // By hand, HPCC at 100 Gb/s with 4000 B: 50 Mb/s x 4.64 us are 29 B, of 4090 B 0.7 %; 7 % are 494 Mb/s.
+    let small = of("hpcc", "4000B", "");
+    assert!(small[0].contains("it adds 0.7 % of a full packet (4090 B)"), "{small:?}");
+    assert!(small[0].contains("Set rai to about 500Mbps"), "{small:?}");
+    for (kind, large) in [
+        ("hpcc", "rai = \"500Mbps\""),
+        ("powertcp", "additive = \"500Mbps\""),
+        ("theta-powertcp", "additive = \"1Gbps\""),
+    ] {
+        let count = |mtu: &str, more: &str| of(kind, mtu, more).len();
+        assert_eq!(
+            [count("1000B", ""), count("4000B", ""), count("4000B", &format!(", {large}"))],
+            [0, 1, 0],
+            "{kind}"
+        );
+    }
+    assert_eq!(of("theta-powertcp", "4000B", ", law = \"released\""), [""; 0]);
+}
+
+#[test]
+fn a_path_narrower_than_the_links_of_its_hosts_deserves_a_look_under_tokens() {
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 4\n[transport]\nkind = \"phost\"\n\
+                [[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 4, size = \"1MB\" }]\n";
+    let of = |rate: &str, more: &[(&str, &str)]| {
+        let sets: Vec<_> =
+            [("topology.fabric_link.rate", rate)].into_iter().chain(more.iter().copied()).collect();
+        warned(text, &sets, "transport.wake_on_data").len()
+    };
+    assert_eq!(
+        [of("49Gbps", &[]), of("50Gbps", &[]), of("49Gbps", &[("transport.wake_on_data", "true")])],
+        [1, 0, 0]
+    );
+    // One path of the two.
+    assert_eq!(
+        [of("50Gbps", &[("transport.spray", "false")]), of("100Gbps", &[("transport.spray", "false")])],
+        [1, 0]
+    );
+}
+
+#[test]
 fn losses_are_found_by_later_packets_of_the_flow() {
     let late = |reordering: &str, size: &str| {
         let text = format!(
@@ -381,6 +428,28 @@ fn a_queue_limited_in_packets_has_room_for_packets_of_the_mtu() {
     assert_eq!(marked("800Gbps", "9000B"), [""; 0]);
     let small = marked("100Gbps", "128B");
     assert!(small[0].contains("no queue holds more than 176KB"), "{small:?}");
+}
+
+#[test]
+fn a_full_queue_that_marks_next_to_nothing_is_warned_about() {
+    let warned_at = |mtu: &str| {
+        let sets = [
+            ("topology.host_link.rate", "400Gbps"),
+            ("transport.mtu", mtu),
+            ("transport.controller", "{ kind = \"dcqcn\" }"),
+            ("switch", "{ preset = \"uec-port-400g\" }"),
+        ];
+        warned(STAR, &sets, "switch.ecn: marks begin")
+    };
+    // 100 packets of 1048 B: 104.8 KB, and marks from 103.75 KB to 311.25 KB.
+    let small = warned_at("1000B");
+    assert!(small.len() == 1 && small[0].contains("marks 0.0 % of its packets"), "{small:?}");
+    assert!(
+        small[0]
+            .ends_with("or larger packets (transport.mtu): ports hold a number of packets, of up to 1048 B"),
+        "{small:?}"
+    );
+    assert_eq!(warned_at("4KB"), [""; 0]);
 }
 
 #[test]

@@ -294,7 +294,16 @@ impl TransportParameters for PhostConfig {
                  downgrade for that round trip"
             )
         });
-        few.into_iter().collect()
+        let narrow = (!self.wake_on_data).then(|| run.narrow_pair(self.spray)).flatten().map(|(capacity, link)| {
+            format!(
+                "transport.wake_on_data = false, as in the released code: between some hosts the network carries {capacity} of a flow, and \
+                 the destination gives tokens for {link}. The window of {} tokens of a longer flow fills, the flow is set back for \
+                 downgrade = {} packet times, and the packets that come meanwhile do not start the stopped clock of tokens again: alone, \
+                 such a flow is idle most of the time. Set wake_on_data = true, unless the released code is what you study",
+                self.window, self.downgrade
+            )
+        });
+        few.into_iter().chain(narrow).collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {

@@ -401,7 +401,9 @@ impl TransportParameters for RdmaConfig {
         let mut found: Vec<String> = self.controller.unfit(base_rtt).into_iter().collect();
         let framing = self.framing(run.telemetry);
         let packet = framing.data_bytes(framing.payload);
-        found.extend(run.host_rates().into_iter().find_map(|rate| self.controller.unfit_at(rate, packet)));
+        found.extend(
+            run.host_rates().into_iter().find_map(|rate| self.controller.unfit_at(rate, packet, base_rtt)),
+        );
         let mut known = Vec::new();
         for rate in run.host_rates().into_iter().rev() {
             for (key, published, auto) in self.controller.published(rate) {
