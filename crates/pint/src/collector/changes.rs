@@ -7,7 +7,8 @@
 //! that do not fit the old one agree with each other, or 8 do not even agree ([`Patience`]): then the old
 //! path is certainly not right. It goes, and its digests are counted as strays, with the next digest of the
 //! old number of hops, or, where the numbers are the same (a digest of the new path may well fit the old
-//! one), when 64 in a row fit.
+//! one), when 64 in a row fit. Digests that fit meanwhile may be of either path: they are held, and go into
+//! the record if the path has not changed, else into none.
 //!
 //! A path that contradicts itself before it is known is discarded: digests of two paths may be mixed in it.
 //! Its record is reset at once.
@@ -19,6 +20,7 @@ use super::EventKind;
 use super::paths::Paths;
 use super::records::{Digest, Effect, Record};
 use super::used_packets::UsedPackets;
+use crate::recorded::Recorded;
 
 /// How many digests make up the collector's mind about a flow; 0 counts as 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +56,16 @@ pub(super) struct Newcomer<P> {
     fits: u32,
     /// The packets of digests that fit the old record.
     fitted: UsedPackets,
+    /// Those digests, which may be of the new path all the same.
+    held: Vec<Held>,
+}
+
+/// A digest that waits until it is clear whether the path has changed.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub row: Recorded,
+    /// As in [`Digest`].
+    pub place: (usize, usize),
 }
 
 /// What a digest did to a flow.
@@ -76,41 +88,61 @@ pub(super) enum Outcome {
 }
 
 impl<P> Record<P> {
-    /// Takes a digest in, or sets it aside; by how many bytes the record grew.
-    pub fn offer<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> (Outcome, isize) {
+    /// Takes a digest in, sets it aside, or holds it; by how many bytes the record grew, and digests that were held and are to be
+    /// offered again.
+    pub fn offer<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> (Outcome, isize, Vec<Held>) {
+        let aside = |(outcome, grown)| (outcome, grown, Vec::new());
         if digest.group.traces && self.hops != digest.row.hops {
-            return self.set_aside(digest, digest.group.tracing());
+            return aside(self.set_aside(digest, digest.group.tracing()));
+        }
+        let weighed = self.newcomer.as_ref().is_some_and(|newcomer| newcomer.record.hops == self.hops);
+        if weighed && !self.used.contains(digest.row.packet) {
+            return match self.contradicted(digest) {
+                Some(query) => aside(self.set_aside(digest, query)),
+                None => self.hold(digest),
+            };
         }
         let (effect, grown) = self.take(digest);
         let outcome = match effect {
             Effect::On => Outcome::On,
-            Effect::Repeated => return (Outcome::On, grown),
+            Effect::Repeated => return (Outcome::On, grown, Vec::new()),
             Effect::Decoded { places } => Outcome::Decoded { places },
-            Effect::Inconsistent { query } => return (Outcome::Inconsistent { query }, grown),
+            Effect::Inconsistent { query } => return (Outcome::Inconsistent { query }, grown, Vec::new()),
             Effect::Misfit { query } => {
                 let (outcome, by) = self.set_aside(digest, query);
-                return (outcome, grown + by);
+                return (outcome, grown + by, Vec::new());
             }
         };
-        if self.newcomer.is_none() {
-            return (outcome, grown);
-        }
-        (outcome, grown + self.doubt_newcomer(digest))
+        // A newcomer with another number of hops.
+        let (by, held) = self.dismiss_newcomer();
+        (outcome, grown + by, held)
     }
 
-    /// A digest has fitted although there is a newcomer: by how many bytes the record grew.
-    fn doubt_newcomer<D>(&mut self, digest: &Digest<D>) -> isize {
-        let Some(newcomer) = &mut self.newcomer else { return 0 };
-        let before = newcomer.all_bytes() as isize;
-        // A record that remembers no packets any more takes repeats for digests that fit.
-        newcomer.fits += u32::from(!newcomer.fitted.contains(digest.row.packet));
-        if newcomer.fits < digest.patience.fits && newcomer.record.hops == self.hops {
-            newcomer.fitted.insert(digest.row.packet);
-            return newcomer.all_bytes() as isize - before;
+    /// A digest fits although there is a newcomer of as many hops: it is held, or shows that the path has not changed.
+    fn hold<D>(&mut self, digest: &Digest<D>) -> (Outcome, isize, Vec<Held>) {
+        let Some(newcomer) = &mut self.newcomer else { return (Outcome::On, 0, Vec::new()) };
+        self.last_ns = self.last_ns.max(digest.row.time_ns);
+        if newcomer.fitted.contains(digest.row.packet) {
+            self.repeated += 1;
+            return (Outcome::On, 0, Vec::new());
         }
+        let before = newcomer.all_bytes() as isize;
+        newcomer.fitted.insert(digest.row.packet);
+        newcomer.held.push(Held { row: *digest.row, place: digest.place });
+        newcomer.fits += 1;
+        if newcomer.fits < digest.patience.fits {
+            return (Outcome::On, newcomer.all_bytes() as isize - before, Vec::new());
+        }
+        let grown = newcomer.all_bytes() as isize - before;
+        let (by, held) = self.dismiss_newcomer();
+        (Outcome::On, grown + by, held)
+    }
+
+    /// The digests that did not fit were strays: by how many bytes the record grew, and what was held.
+    fn dismiss_newcomer(&mut self) -> (isize, Vec<Held>) {
+        let Some(mut newcomer) = self.newcomer.take() else { return (0, Vec::new()) };
         self.strays += u64::from(newcomer.misfits);
-        self.newcomer = None;
-        -before
+        (-(newcomer.all_bytes() as isize), newcomer.release())
     }
 
     /// A digest that does not fit goes to the newcomer.
@@ -135,7 +167,15 @@ impl<P> Record<P> {
 impl<P> Newcomer<P> {
     fn start<D: Paths<Flow = P>>(digest: &Digest<D>, epoch: u32) -> Newcomer<P> {
         let (record, bytes) = Record::start(digest, epoch);
-        Newcomer { record, bytes, agreeing: 0, misfits: 0, fits: 0, fitted: UsedPackets::default() }
+        Newcomer {
+            record,
+            bytes,
+            agreeing: 0,
+            misfits: 0,
+            fits: 0,
+            fitted: UsedPackets::default(),
+            held: Vec::new(),
+        }
     }
 
     /// Whether it was the first digest of its packet; others are left out.
@@ -177,12 +217,23 @@ impl<P> Newcomer<P> {
 
     /// Bytes that it adds to its flow.
     fn all_bytes(&self) -> usize {
-        size_of::<Newcomer<P>>() + self.bytes + self.fitted.bytes()
+        let held = self.held.capacity() * size_of::<Held>();
+        size_of::<Newcomer<P>>() + self.bytes + self.fitted.bytes() + held
     }
 
-    /// Digests that did not fit the old record and are not in this one.
+    /// Digests that are not in the record of their flow, as long as it has this newcomer.
+    pub fn set_aside(&self) -> u64 {
+        u64::from(self.misfits) + self.held.len() as u64
+    }
+
+    /// The digests that were held.
+    pub fn release(&mut self) -> Vec<Held> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// Digests that are in neither record when this one takes the other's place.
     pub fn left_out(&self) -> u64 {
-        u64::from(self.misfits - self.agreeing)
+        u64::from(self.misfits - self.agreeing) + self.held.len() as u64
     }
 }
 

@@ -47,7 +47,7 @@ pub use tally::Tally;
 pub use used_packets::REMEMBERED;
 pub use written::PathWriter;
 
-use changes::Outcome;
+use changes::{Held, Outcome};
 use flows::{FlowId, Flows};
 use recording::Keeping;
 use records::{Digest, Effect, Group, Record, Share, shares};
@@ -248,6 +248,7 @@ impl<D: Paths> Collector<D> {
 
     /// One group's part of a digest.
     fn record(&mut self, set: usize, share: usize, row: &Recorded, sink: &mut impl Sink) {
+        let place = (set, share);
         let share = &self.shares[set][share];
         let group = &self.groups[usize::from(share.group)];
         // A plan's paths have at most 255 hops.
@@ -260,20 +261,27 @@ impl<D: Paths> Collector<D> {
             group,
             share,
             fields,
+            place,
             paths: &self.paths,
             patience: self.limits.patience,
         };
         let (place, record) = self.flows.touch(id, self.now_ns, || Record::start(&digest, 0));
         let (strays, repeated) = (record.strays, record.repeated);
-        let (outcome, grown) = record.offer(&digest);
+        let (outcome, grown, held) = record.offer(&digest);
         self.counts.strays += record.strays - strays;
         self.counts.repeated += record.repeated - repeated;
         if grown != 0 {
             self.flows.grow(place, grown);
         }
         let (old, (query, kind), decoded) = match outcome {
-            Outcome::On => return,
-            Outcome::Decoded { places } => return self.tell_decoded(place, id, places, row.time_ns, sink),
+            Outcome::On | Outcome::Decoded { .. } => {
+                let places = if let Outcome::Decoded { places } = outcome { places } else { 0 };
+                self.tell_decoded(place, id, places, row.time_ns, sink);
+                for Held { row, place: (set, share) } in held {
+                    self.record(set, share, &row, sink);
+                }
+                return;
+            }
             Outcome::Changed { query, kind } => {
                 let (old, decoded) = self.change_over(place);
                 self.counts.paths_changed += 1;
@@ -287,7 +295,7 @@ impl<D: Paths> Collector<D> {
         };
         sink.event(Event { time_ns: row.time_ns, flow: id.flow, query: Some(query), kind });
         if let Some(old) = old {
-            self.counts.strays += old.newcomer.as_ref().map_or(0, |newcomer| u64::from(newcomer.misfits));
+            self.counts.strays += old.newcomer.as_ref().map_or(0, |newcomer| newcomer.set_aside());
             self.hand_out(id, &old, Ending::Changed, sink);
         }
         self.tell_decoded(place, id, decoded, row.time_ns, sink);
@@ -329,13 +337,38 @@ impl<D: Paths> Collector<D> {
                 (_, true) => Ending::Evicted,
                 _ => return,
             };
-            let Some((id, record)) = self.flows.pop_oldest() else { return };
+            let Some((id, mut record)) = self.flows.pop_oldest() else { return };
+            self.take_held(&id, &mut record);
             match ending {
                 Ending::Idle => self.counts.idle += 1,
                 _ => self.counts.evicted += 1,
             }
             self.hand_out(id, &record, ending, sink);
         }
+    }
+
+    /// No change was shown before the record ends: digests that fit are its own.
+    fn take_held(&self, id: &FlowId, record: &mut Record<D::Flow>) {
+        let held = record.newcomer.as_mut().map(|newcomer| newcomer.release()).unwrap_or_default();
+        let (mut held, group) = (held.into_iter(), &self.groups[usize::from(id.group)]);
+        for Held { row, place } in held.by_ref() {
+            let digest = Digest {
+                row: &row,
+                flow: id.flow,
+                group,
+                share: &self.shares[place.0][place.1],
+                fields: self.encoder.fields_of(place.0),
+                place,
+                paths: &self.paths,
+                patience: self.limits.patience,
+            };
+            if matches!(record.take(&digest).0, Effect::Misfit { .. } | Effect::Inconsistent { .. }) {
+                // Of a path that was not known when they were held.
+                record.strays += 1;
+                break;
+            }
+        }
+        record.strays += held.count() as u64;
     }
 
     fn hand_out(&self, id: FlowId, record: &Record<D::Flow>, ending: Ending, sink: &mut impl Sink) {
@@ -370,7 +403,8 @@ impl<D: Paths> Collector<D> {
 
     /// Hands all flows out, those first that were not seen for longest.
     pub fn finish(&mut self, sink: &mut impl Sink) {
-        while let Some((id, record)) = self.flows.pop_oldest() {
+        while let Some((id, mut record)) = self.flows.pop_oldest() {
+            self.take_held(&id, &mut record);
             self.hand_out(id, &record, Ending::Finished, sink);
         }
     }

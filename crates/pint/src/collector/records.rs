@@ -68,6 +68,8 @@ pub(super) struct Digest<'a, D> {
     pub share: &'a Share,
     /// Of the packet's query set.
     pub fields: &'a [Field],
+    /// The query set, and the place of `share` in it.
+    pub place: (usize, usize),
     pub paths: &'a D,
     pub patience: Patience,
 }
@@ -171,16 +173,22 @@ impl<P> Record<P> {
     /// A digest of a packet that was used before: it can contradict a known path, as after a retransmission
     /// on another one.
     fn take_again<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> Effect {
-        for (place, range) in &digest.share.fields {
-            let keeping = &digest.group.queries[*place];
-            let fields = &digest.fields[range.clone()];
-            if !self.recordings[*place].fits(keeping, digest.paths, digest.row, fields) {
-                return Effect::Misfit { query: keeping.query };
-            }
+        if let Some(query) = self.contradicted(digest) {
+            return Effect::Misfit { query };
         }
         self.repeated += 1;
         self.last_ns = self.last_ns.max(digest.row.time_ns);
         Effect::Repeated
+    }
+
+    /// The query whose known path a digest contradicts. Nothing is taken from the digest.
+    pub fn contradicted<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> Option<usize> {
+        digest.share.fields.iter().find_map(|(place, range)| {
+            let keeping = &digest.group.queries[*place];
+            let fields = &digest.fields[range.clone()];
+            let fits = self.recordings[*place].fits(keeping, digest.paths, digest.row, fields);
+            (!fits).then_some(keeping.query)
+        })
     }
 
     /// Remembers the packet, while it matters: paths that are all confirmed do not change by repeats. By how
@@ -219,7 +227,7 @@ impl<P> Record<P> {
             first_ns: self.first_ns,
             last_ns: self.last_ns,
             digests: self.digests,
-            strays: self.strays + self.newcomer.as_ref().map_or(0, |newcomer| u64::from(newcomer.misfits)),
+            strays: self.strays + self.newcomer.as_ref().map_or(0, |newcomer| newcomer.set_aside()),
             repeated: self.repeated,
             results: pairs
                 .map(|(keeping, recording)| (keeping.query, recording.findings(keeping, paths)))

@@ -112,6 +112,32 @@ fn another_path_of_the_same_length_is_reported_and_found() {
 }
 
 #[test]
+fn digests_that_fit_while_others_do_not_are_in_no_record_if_the_path_has_changed() {
+    let plan = super::super::tests::plan();
+    let shows = |&packet: &u64| {
+        row(&plan, flow(1), packet, &PATH).digest != row(&plan, flow(1), packet, &DETOUR).digest
+    };
+    // The route changes where the digests that show it are not close together.
+    let shown = (200..300)
+        .map(|from| (from..400).filter(shows).take(3).collect::<Vec<u64>>())
+        .find(|shown| shown[2] - shown[0] > 7)
+        .unwrap();
+    let (first, third) = (shown[0], shown[2]);
+    let path = |packet: u64| if packet < first { &PATH[..] } else { &DETOUR[..] };
+    let collected = collected((0..400).map(path));
+    let held = third - first - 2;
+    assert_eq!(
+        records(&collected),
+        [(Some(Ending::Changed), first, held), (Some(Ending::Finished), 400 - first - held, 0)]
+    );
+    // They are the record's if it has not changed, also if the flow ends before that is clear.
+    for more in [10, 300] {
+        let paths = (0..=first + more).map(|packet| if packet == first { &DETOUR[..] } else { &PATH[..] });
+        assert_eq!(records(&super::tests::collected(paths)), [(Some(Ending::Finished), first + more, 1)]);
+    }
+}
+
+#[test]
 fn digests_of_chance_end_a_known_path() {
     let (plan, mut collector) = collector(Limits::default());
     let mut collected = Collected::default();
