@@ -6,14 +6,17 @@
 //! | additive, width W = 2 delta | v / W | W a | at most delta |
 //! | exact | v | a | none |
 //!
-//! The real number in the second column is rounded to the nearest code, or up or down at random: in the *value* domain so that the
-//! mean of the estimates is v, or in the *logarithm* domain so that the mean of their logarithms is log v. Beyond the largest code
-//! values saturate. The multiplicative approximation has no code for 0: it counts as 1.
+//! The real number in the second column is rounded to the nearest code, or up or down at random: in the
+//! *value* domain so that the mean of the estimates is v, or in the *logarithm* domain so that the mean of
+//! their logarithms is log v. Beyond the largest code values saturate. The multiplicative approximation has
+//! no code for 0: it counts as 1.
 //!
-//! Encoding takes integers only. The base is not the requested one but the nearest 2^(2^20 / n) for an integer n (the
-//! *rate*, codes per octave in units of 2^-20); over 256 codes of base 1.05 that moves an estimate by less than 10^-5 of itself.
+//! Encoding takes integers only. The base is not the requested one but the nearest 2^(2^20 / n) for an
+//! integer n (the *rate*, codes per octave in units of 2^-20); over 256 codes of base 1.05 that moves an
+//! estimate by less than 10^-5 of itself.
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3; value-domain rounding after the authors' simulator of HPCC-PINT.
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.3; value-domain rounding after the authors' simulator
+//! of HPCC-PINT.
 
 use crate::fixed::{exp2, log2, multiply_high};
 
@@ -121,7 +124,8 @@ impl Approximation {
         Some(Approximation { scale: Scale::Exact, rounding: Rounding::Nearest, bits })
     }
 
-    /// Multiples of `width` (2 delta, from 2) in 1 to 32 bits, rounded to the nearest or in the value domain; else None.
+    /// Multiples of `width` (2 delta, from 2) in 1 to 32 bits, rounded to the nearest or in the value domain;
+    /// else None.
     pub const fn additive(width: u64, bits: u32, rounding: Rounding) -> Option<Approximation> {
         if width < 2 || bits == 0 || bits > 32 || matches!(rounding, Rounding::Logarithm) {
             return None;
@@ -130,7 +134,8 @@ impl Approximation {
         Some(Approximation { scale: Scale::Additive { width, inverse }, rounding, bits })
     }
 
-    /// A geometric grid of `rate` codes per octave, in units of 2^-20, from 2^18 (base 16) to 2^32, in 1 to 32 bits; else None.
+    /// A geometric grid of `rate` codes per octave, in units of 2^-20, from 2^18 (base 16) to 2^32, in 1 to
+    /// 32 bits; else None.
     pub fn multiplicative(rate: u64, bits: u32, rounding: Rounding) -> Option<Approximation> {
         if bits == 0 || bits > 32 {
             return None;
@@ -186,8 +191,8 @@ impl Approximation {
         self.unbounded(v, coin).min(self.limit())
     }
 
-    /// The code of `v` if it is above `now`, which is returned else. A coin that cannot matter is tossed too: that costs less than a
-    /// branch that is guessed wrong.
+    /// The code of `v` if it is above `now`, which is returned else. A coin that cannot matter is tossed too:
+    /// that costs less than a branch that is guessed wrong.
     #[inline]
     pub fn raise(&self, now: u64, v: u64, coin: impl FnOnce() -> u32) -> u64 {
         self.encode_tossed(v, coin()).max(now)
@@ -231,8 +236,8 @@ impl Approximation {
     }
 }
 
-/// A geometric grid whose rounding compares the position's fraction with a coin: to the nearest, where the coin always lies just below
-/// one half, or in the logarithm domain.
+/// A geometric grid whose rounding compares the position's fraction with a coin: to the nearest, where the
+/// coin always lies just below one half, or in the logarithm domain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Logarithmic {
     rate: u64,
@@ -244,7 +249,8 @@ impl Logarithmic {
     /// As [`Approximation::encode_with`].
     #[inline(always)]
     pub(crate) fn encode(self, v: u64, coin: impl FnOnce() -> u32) -> u64 {
-        // In units of 2^-64. Adding the coin's complement carries into the code if the fraction is above the coin.
+        // In units of 2^-64. Adding the coin's complement carries into the code if the fraction is above the
+        // coin.
         let position = u128::from(log2(v)) * u128::from(self.rate);
         let up = if self.random { u64::from(!coin()) << 32 } else { 1 << 63 };
         let code = ((position + u128::from(up)) >> 64) as u64;
@@ -277,8 +283,8 @@ mod decode {
     use super::{Approximation, Grid, Rounding, Scale};
     use std::cmp::Ordering;
 
-    /// What a code stands for. Exact values are kept as they are: `f64` holds whole numbers up to 2^53 only, and an id that is rounded is
-    /// another id.
+    /// What a code stands for. Exact values are kept as they are: `f64` holds whole numbers up to 2^53 only,
+    /// and an id that is rounded is another id.
     #[derive(Debug, Clone, Copy)]
     pub enum Number {
         Exact(u64),
@@ -329,7 +335,8 @@ mod decode {
         }
     }
 
-    /// The rate of a base, in units of 2^-20; None unless the base is above 1 and at most 16 (and at least 2^(1/4096)).
+    /// The rate of a base, in units of 2^-20; None unless the base is above 1 and at most 16 (and at least
+    /// 2^(1/4096)).
     fn rate(base: f64) -> Option<u64> {
         if !(base > 1.0 && base <= 16.0) {
             return None;
@@ -344,7 +351,8 @@ mod decode {
             Approximation::multiplicative(rate(base)?, bits, rounding)
         }
 
-        /// Multiplicative with base (1 + epsilon)^2, so that the nearest code is off by a factor of at most 1 + epsilon.
+        /// Multiplicative with base (1 + epsilon)^2, so that the nearest code is off by a factor of at most
+        /// 1 + epsilon.
         pub fn from_epsilon(epsilon: f64, bits: u32, rounding: Rounding) -> Option<Approximation> {
             Approximation::from_base((1.0 + epsilon) * (1.0 + epsilon), bits, rounding)
         }
@@ -372,7 +380,8 @@ mod decode {
         }
     }
 
-    /// Bits that hold all values from 1 to `largest` at this epsilon; None if epsilon is not within (0.000085, 3].
+    /// Bits that hold all values from 1 to `largest` at this epsilon; None if epsilon is not within
+    /// (0.000085, 3].
     pub fn bits_for(largest: u64, epsilon: f64) -> Option<u32> {
         let rate = rate((1.0 + epsilon) * (1.0 + epsilon))?;
         let code = libm::log2(largest.max(1) as f64) * rate as f64 / 1_048_576.0;

@@ -88,8 +88,8 @@ pub(super) enum Outcome {
 }
 
 impl<P> Record<P> {
-    /// Takes a digest in, sets it aside, or holds it; by how many bytes the record grew, and digests that were held and are to be
-    /// offered again.
+    /// Takes a digest in, sets it aside, or holds it; by how many bytes the record grew, and digests that
+    /// were held and are to be offered again.
     pub fn offer<D: Paths<Flow = P>>(&mut self, digest: &Digest<D>) -> (Outcome, isize, Vec<Held>) {
         let aside = |(outcome, grown)| (outcome, grown, Vec::new());
         if digest.group.traces && self.hops != digest.row.hops {
@@ -118,7 +118,8 @@ impl<P> Record<P> {
         (outcome, grown + by, held)
     }
 
-    /// A digest fits although there is a newcomer of as many hops: it is held, or shows that the path has not changed.
+    /// A digest fits although there is a newcomer of as many hops: it is held, or shows that the path has not
+    /// changed.
     fn hold<D>(&mut self, digest: &Digest<D>) -> (Outcome, isize, Vec<Held>) {
         let Some(newcomer) = &mut self.newcomer else { return (Outcome::On, 0, Vec::new()) };
         self.last_ns = self.last_ns.max(digest.row.time_ns);

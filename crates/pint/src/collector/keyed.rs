@@ -1,7 +1,8 @@
 //! The hash that flows are found by: keyed at random, so that colliding flows cannot be constructed.
 //!
-//! Words of a flow are folded in one after the other: state = high xor low half of (state xor word) times a secret odd factor. It is
-//! no cryptographic hash: who could see where flows lie in the table might find the key; nothing of the collector tells that.
+//! Words of a flow are folded in one after the other: state = high xor low half of (state xor word) times a
+//! secret odd factor. It is no cryptographic hash: who could see where flows lie in the table might find the
+//! key; nothing of the collector tells that.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -76,7 +77,8 @@ mod tests {
     use super::*;
     use crate::recorded::{Address, Flow};
 
-    /// 40 000 flows that differ in a few low bits, into 1 024 places by their lowest and by their highest bits.
+    /// 40 000 flows that differ in a few low bits, into 1 024 places by their lowest and by their highest
+    /// bits.
     #[test]
     fn flows_that_are_alike_are_spread_evenly() {
         let keyed = Keyed { start: 0x243f_6a88_85a3_08d3, factor: 0x1319_8a2e_0370_7345 };

@@ -1,4 +1,5 @@
-//! Counts over all records of a collector: distinct flows, known and confirmed paths, flows whose digests were refused.
+//! Counts over all records of a collector: distinct flows, known and confirmed paths, flows whose digests
+//! were refused.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -56,8 +56,8 @@ impl Field {
     }
 }
 
-/// The fields of a sampling query that bring samples of a packet, each with the hop (from 1) that wrote it. A hop that wrote several copies
-/// is taken once: its value in them is one sample, not several.
+/// The fields of a sampling query that bring samples of a packet, each with the hop (from 1) that wrote it. A
+/// hop that wrote several copies is taken once: its value in them is one sample, not several.
 pub fn samples<'f>(
     fields: impl IntoIterator<Item = &'f Field>,
     packet: u64,

@@ -1,7 +1,7 @@
 //! What a switch does to a packet's digest: the compiled plan of several queries under one budget of bits.
 //!
-//! The packet's id chooses one of the plan's sets; each field of the set belongs to one query and is changed by that query's task. The
-//! collector asks the same encoder which fields a packet carries and reads them.
+//! The packet's id chooses one of the plan's sets; each field of the set belongs to one query and is changed
+//! by that query's task. The collector asks the same encoder which fields a packet carries and reads them.
 //!
 //! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (sets), §4.1 to §4.3 (tasks), appendix A.4 (loops).
 
@@ -171,8 +171,9 @@ impl Encoder {
         self.sets.get(set).map_or(&[], |set| &self.fields[usize::from(set.first)..usize::from(set.end)])
     }
 
-    /// The digest after the `hop`-th hop (from 1, which starts from 0 whatever `digest` is; hops beyond [`MAX_HOPS`] count as that one).
-    /// `values` has one number a query, in the queries' order; a query whose number is missing is left as it is.
+    /// The digest after the `hop`-th hop (from 1, which starts from 0 whatever `digest` is; hops beyond
+    /// [`MAX_HOPS`] count as that one). `values` has one number a query, in the queries' order; a query whose
+    /// number is missing is left as it is.
     #[inline]
     pub fn encode(&self, digest: u64, packet: u64, hop: u32, values: &[u64]) -> u64 {
         self.encode_and_report(digest, packet, hop, values).0
@@ -209,8 +210,8 @@ impl Encoder {
         self.encode_mixed(program, digest, Mixed::new(packet), hop, observed)
     }
 
-    /// The digest after several hops at once, from the `first`-th on, for one who keeps what they saw: `at(n)` is what the hop n after
-    /// the first one saw. The same as hop by hop.
+    /// The digest after several hops at once, from the `first`-th on, for one who keeps what they saw:
+    /// `at(n)` is what the hop n after the first one saw. The same as hop by hop.
     #[inline]
     pub fn encode_along<O: Observed>(
         &self,
@@ -245,7 +246,8 @@ impl Encoder {
         (digest, looped)
     }
 
-    /// What is in a field after the first `hops` hops, where it follows from the few that write; None if it does not, or they saw nothing.
+    /// What is in a field after the first `hops` hops, where it follows from the few that write; None if it
+    /// does not, or they saw nothing.
     #[inline(never)]
     fn written<O: Observed>(
         &self,
@@ -294,8 +296,8 @@ impl Encoder {
         (came ^ changes, false)
     }
 
-    /// What a hop changes of the fields that are not in their set's program. By value and out of line: what comes before then keeps nothing
-    /// in memory for it.
+    /// What a hop changes of the fields that are not in their set's program. By value and out of line: what
+    /// comes before then keeps nothing in memory for it.
     #[inline(never)]
     fn others(
         &self,
@@ -333,7 +335,8 @@ impl Encoder {
         (changes, looped)
     }
 
-    /// What a hop changes of the fields that the paper's plan does not have, or few packets: out of the way of the others.
+    /// What a hop changes of the fields that the paper's plan does not have, or few packets: out of the way
+    /// of the others.
     #[inline(never)]
     fn other(
         &self,

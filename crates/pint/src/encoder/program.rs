@@ -1,7 +1,8 @@
-//! What a hop does to the packets of one set, resolved for what the paper's plan has: a path in up to two copies, and a sample.
+//! What a hop does to the packets of one set, resolved for what the paper's plan has: a path in up to two
+//! copies, and a sample.
 //!
-//! Both are at a fixed place, so that a hop does not have to determine what the next field is, and calls nothing; all other fields
-//! come after them, one at a time.
+//! Both are at a fixed place, so that a hop does not have to determine what the next field is, and calls
+//! nothing; all other fields come after them, one at a time.
 
 use super::Field;
 use super::step::{Hop, Observed, Operation};
@@ -13,7 +14,8 @@ use crate::value::Logarithmic;
 pub(super) struct Program {
     /// Cumulative share, in units of 2^-16.
     pub until: u32,
-    /// Its fields among those of all sets: the first one, the first that is neither of those below, and the one after its last.
+    /// Its fields among those of all sets: the first one, the first that is neither of those below, and the
+    /// one after its last.
     pub first: u16,
     pub others: u16,
     pub end: u16,
@@ -41,7 +43,8 @@ impl Program {
     pub const NOTHING: Program =
         Program { until: 1 << 16, first: 0, others: 0, end: 0, path: None, sample: None };
 
-    /// Of a set with these fields, in the order of [`Operation::rank`]; they are from the `first`-th of all on.
+    /// Of a set with these fields, in the order of [`Operation::rank`]; they are from the `first`-th of all
+    /// on.
     pub fn of(until: u32, first: usize, fields: &[Field]) -> Program {
         let (path, rest) = Path::of(fields);
         let (sample, others) = Sample::of(rest);

@@ -7,11 +7,12 @@ use crate::value::{Approximation, Logarithmic};
 
 /// What a switch sees of a packet.
 pub trait Observed {
-    /// The value for a query, by its number; None if the switch does not have it. Requested only if the packet serves the query.
+    /// The value for a query, by its number; None if the switch does not have it. Requested only if the
+    /// packet serves the query.
     fn value(&mut self, query: usize) -> Option<u64>;
 
-    /// The code of a query's value, rounded by the coin, if it is above `now`; else `now`. A switch that sees the same few values again
-    /// and again may look it up ([`crate::places`]).
+    /// The code of a query's value, rounded by the coin, if it is above `now`; else `now`. A switch that sees
+    /// the same few values again and again may look it up ([`crate::places`]).
     #[inline]
     fn raise(
         &mut self,
@@ -103,12 +104,13 @@ pub(super) fn choose(condition: bool, yes: u64, no: u64) -> u64 {
     no ^ ((yes ^ no) & u64::from(condition).wrapping_neg())
 }
 
-/// What a hop does to a field, with all that the plan decides resolved: it compares with thresholds, and neither divides nor asks what
-/// task the field has.
+/// What a hop does to a field, with all that the plan decides resolved: it compares with thresholds, and
+/// neither divides nor asks what task the field has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Operation {
-    /// A path by one XOR layer for the packets whose word is from `start` on, where hops act whose word is up to `until`; hashed blocks.
+    /// A path by one XOR layer for the packets whose word is from `start` on, where hops act whose word is up
+    /// to `until`; hashed blocks.
     Hybrid { start: u64, until: u64 },
     /// One hop's value on a geometric grid, rounded to the nearest or in the logarithm domain.
     Sample(Logarithmic),
@@ -177,8 +179,9 @@ const fn last(threshold: u64) -> u64 {
     if threshold < 1 << 32 { (threshold << 32) - 1 } else { u64::MAX }
 }
 
-/// The first `hops` hops (1 to 64) whose blocks are in a field; bit n is hop n + 1. By reservoir sampling it is the last that acts, and the
-/// first one always does; in a layer that `xors` all act whose word is up to `until`.
+/// The first `hops` hops (1 to 64) whose blocks are in a field; bit n is hop n + 1. By reservoir sampling it
+/// is the last that acts, and the first one always does; in a layer that `xors` all act whose word is up to
+/// `until`.
 #[inline(always)]
 fn writers(word: Word, hops: u32, xors: bool, until: u64) -> u64 {
     let drawn = (0..hops).zip(&DRAWN[1..]);
@@ -190,8 +193,9 @@ fn writers(word: Word, hops: u32, xors: bool, until: u64) -> u64 {
 }
 
 impl Field {
-    /// The bits of the digest that are the field's after the first `hops` hops, of which `at(n)` is what hop n + 1 saw. None if the field has
-    /// another operation, the path is longer than 64 hops, or a hop that writes saw nothing.
+    /// The bits of the digest that are the field's after the first `hops` hops, of which `at(n)` is what hop
+    /// n + 1 saw. None if the field has another operation, the path is longer than 64 hops, or a hop that
+    /// writes saw nothing.
     #[inline(always)]
     pub(super) fn after<O: Observed>(&self, packet: Mixed, hops: u32, at: impl Fn(u32) -> O) -> Option<u64> {
         if hops == 0 || hops > 64 {
@@ -237,7 +241,8 @@ impl Hop {
         word.coin_of(self.drawn.salt)
     }
 
-    /// The bits of the digest that a path's field changes, by a code with one XOR layer from `start` on; the hop's id is spread.
+    /// The bits of the digest that a path's field changes, by a code with one XOR layer from `start` on; the
+    /// hop's id is spread.
     #[inline(always)]
     pub fn hybrid(self, start: u64, until: u64, field: &Field, packet: Mixed, id: u64, came: u64) -> u64 {
         let word = field.key.word_of(packet);
@@ -249,7 +254,8 @@ impl Hop {
         choose(acts, (replaced ^ block) & field.mask, 0)
     }
 
-    /// The bits of the digest that the sample of a value changes. Encoding takes longer than a branch that is guessed wrong.
+    /// The bits of the digest that the sample of a value changes. Encoding takes longer than a branch that is
+    /// guessed wrong.
     #[inline(always)]
     pub fn sample(self, values: Logarithmic, field: &Field, packet: Mixed, value: u64, came: u64) -> u64 {
         let word = field.key.word_of(packet);
@@ -277,7 +283,8 @@ impl Thresholds {
         let mut all = Thresholds { starts: [u64::MAX; MAX_LAYERS], thresholds: [0; MAX_LAYERS], count };
         for (n, layer) in code.layers().iter().enumerate() {
             let Selection::Threshold(threshold) = *layer else { return None };
-            // Layer n starts where (H - baseline) count reaches n times the width of all layers, as `Code::layer` divides.
+            // Layer n starts where (H - baseline) count reaches n times the width of all layers, as
+            // `Code::layer` divides.
             all.starts[n] = baseline + (n as u64 * ((1 << 32) - baseline)).div_ceil(count as u64);
             all.thresholds[n] = threshold;
         }

@@ -9,13 +9,13 @@
 //! | `paper-appendix` | (1 + lnln\* D) / (2 + lnln\* D) | (e^^(l-1)) / D for l = 1 to ln\* D |
 //! | `tuned` | 0.6 | min(1/2, 5/k) |
 //!
-//! D is the appendix's gothic d, d / ln\* d, with d = k; ln\* is how often the natural logarithm is taken until at most 1 is left,
-//! lnln\* its logarithm, e^^n a tower of n times e. `paper-evaluation` is `-fat-tree` for up to 5 hops, else `-isp`, as
-//! evaluated with d = 5 and d = 10.
+//! D is the appendix's gothic d, d / ln\* d, with d = k; ln\* is how often the natural logarithm is taken
+//! until at most 1 is left, lnln\* its logarithm, e^^n a tower of n times e. `paper-evaluation` is
+//! `-fat-tree` for up to 5 hops, else `-isp`, as evaluated with d = 5 and d = 10.
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.2, §6.3, appendix A.2 and A.3 (tau'); body and appendix disagree on the
-//! number of layers, and one layer was evaluated. `tuned` is ours, from a search over tau and p: for one length, more layers
-//! gain nothing.
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §4.2, §6.3, appendix A.2 and A.3 (tau'); body and appendix
+//! disagree on the number of layers, and one layer was evaluated. `tuned` is ours, from a search over tau and
+//! p: for one length, more layers gain nothing.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Preset {

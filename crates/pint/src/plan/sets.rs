@@ -1,14 +1,17 @@
 //! Which queries travel together, on which share of the packets.
 //!
-//! A *query set* fits if the bits of its queries fit the digest; only maximal sets matter, for more is never worse. The plan is a
-//! probability distribution w over them: sum w = 1 and, for every query i, sum over the sets with i of w >= f_i. What is left is
-//! given out fairly: the smallest of the ratios (share served) / f_i is made as large as it can be, those that cannot grow are
-//! held, and so on with the others (max-min fairness). Every step is a linear program of one row per query; its solution is a
-//! vertex, so there are hardly more sets than queries.
+//! A *query set* fits if the bits of its queries fit the digest; only maximal sets matter, for more is never
+//! worse. The plan is a probability distribution w over them: sum w = 1 and, for every query i, sum over the
+//! sets with i of w >= f_i. What is left is given out fairly: the smallest of the ratios (share served) / f_i
+//! is made as large as it can be, those that cannot grow are held, and so on with the others (max-min
+//! fairness). Every step is a linear program of one row per query; its solution is a vertex, so there are
+//! hardly more sets than queries.
 //!
-//! Shares are then rounded to units of 2^-16. If whole units cannot keep a demand, the missing units are reported.
+//! Shares are then rounded to units of 2^-16. If whole units cannot keep a demand, the missing units are
+//! reported.
 //!
-//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (what a plan is; there it is chosen by hand). The program is ours.
+//! Source: Ben Basat et al., "PINT", SIGCOMM 2020, §3.4 (what a plan is; there it is chosen by hand). The
+//! program is ours.
 
 use super::simplex::{Solution, maximise};
 use crate::query::SHARES;
@@ -44,13 +47,15 @@ pub struct Choice {
 pub struct Relaxation {
     /// If all frequencies are multiplied by this, they fit; below 1.
     pub scale: f64,
-    /// The largest frequency that each query could have while the others keep theirs; None where the others alone do not fit.
+    /// The largest frequency that each query could have while the others keep theirs; None where the others
+    /// alone do not fit.
     pub largest: Vec<Option<f64>>,
     /// The fewest bits of digest that would do, if any up to [`crate::query::MAX_BITS`].
     pub bits: Option<u32>,
 }
 
-/// Chooses the sets for a digest of `bits` bits. Every demand fits on its own (`bits` at most the digest's) and there are 1 to 16.
+/// Chooses the sets for a digest of `bits` bits. Every demand fits on its own (`bits` at most the digest's)
+/// and there are 1 to 16.
 pub fn choose(bits: u32, demands: &[Demand]) -> Result<Choice, Relaxation> {
     debug_assert!(demands.iter().all(|demand| demand.bits <= bits && demand.units > 0));
     let sets = maximal_sets(bits, demands);
@@ -82,8 +87,9 @@ enum Row {
     Keep(f64),
 }
 
-/// The largest ratio s that all rows to be raised can have at once, w over `sets`: maximise s under sum w <= 1,
-/// s f_i <= served_i for raised rows, held_i sum w <= served_i for kept ones. (That is homogeneous, so that w = 0 is a start.)
+/// The largest ratio s that all rows to be raised can have at once, w over `sets`: maximise s under sum w <=
+/// 1, s f_i <= served_i for raised rows, held_i sum w <= served_i for kept ones. (That is homogeneous, so
+/// that w = 0 is a start.)
 fn raise(sets: &[Members], rows: &[Row]) -> Solution {
     let served = |set: Members, i: usize| if set >> i & 1 == 1 { 1.0 } else { 0.0 };
     let mut columns: Vec<Vec<f64>> = sets
@@ -103,8 +109,9 @@ fn raise(sets: &[Members], rows: &[Row]) -> Solution {
     columns.push(rows.iter().map(of_ratio).chain([0.0]).collect());
     let mut gains = vec![0.0; sets.len()];
     gains.push(1.0);
-    // Zeros as limits would let the method stand still at one vertex of many bases. These are a fraction of a unit, and no two sums
-    // of them are equal; what is kept has more room than it had when it was raised, and so stays within reach.
+    // Zeros as limits would let the method stand still at one vertex of many bases. These are a fraction of a
+    // unit, and no two sums of them are equal; what is kept has more room than it had when it was raised, and
+    // so stays within reach.
     let room = |(i, row): (usize, &Row)| {
         let size = if matches!(row, Row::Keep(_)) { 1e-7 } else { 1e-8 };
         size * (1.0 + (0.618_034 * i as f64).fract())
@@ -137,7 +144,8 @@ fn fair(sets: &[Members], frequencies: &[f64]) -> (f64, Vec<f64>) {
             match *row {
                 Row::Raise(frequency) if *price > 1e-6 => {
                     let share = frequency * last.value;
-                    // Nearly all packets, within rounding, are all packets: tiny coefficients make bad pivots.
+                    // Nearly all packets, within rounding, are all packets: tiny coefficients make bad
+                    // pivots.
                     *row = Row::Keep(if share > 1.0 - 1e-9 { 1.0 } else { share });
                     held += 1;
                 }

@@ -1,11 +1,11 @@
 //! The simplex method for small linear programs: maximise c x under A x <= b, x >= 0, with b >= 0.
 //!
-//! Few rows (at most one per query and one more), many columns (one per query set): the inverse of the basis is kept, columns are
-//! priced against it. The entering column is the one of largest gain; while the value stands still, the first that gains
-//! (Bland), which cannot cycle. The same input gives the same vertex.
+//! Few rows (at most one per query and one more), many columns (one per query set): the inverse of the basis
+//! is kept, columns are priced against it. The entering column is the one of largest gain; while the value
+//! stands still, the first that gains (Bland), which cannot cycle. The same input gives the same vertex.
 //!
-//! Source: Dantzig, "Linear Programming and Extensions", 1963 (revised method); Bland, Mathematics of Operations Research 2(2),
-//! 1977 (the rule).
+//! Source: Dantzig, "Linear Programming and Extensions", 1963 (revised method); Bland, Mathematics of
+//! Operations Research 2(2), 1977 (the rule).
 
 /// What is smaller counts as zero.
 const TOLERANCE: f64 = 1e-9;
@@ -21,7 +21,8 @@ pub struct Solution {
     pub prices: Vec<f64>,
 }
 
-/// Maximises `gains` x. `columns[j]` is the j-th column of A, of the length of `limits`. None if the value has no bound.
+/// Maximises `gains` x. `columns[j]` is the j-th column of A, of the length of `limits`. None if the value
+/// has no bound.
 pub fn maximise(gains: &[f64], columns: &[Vec<f64>], limits: &[f64]) -> Option<Solution> {
     debug_assert!(gains.len() == columns.len() && limits.iter().all(|&limit| limit >= 0.0));
     let mut basis = Basis::new(columns.len(), limits);
@@ -139,7 +140,8 @@ impl Basis {
         self.members[row] = entering;
     }
 
-    /// One Newton step on the inverse, X (2 I - B X), which takes back what rounding has added; then the levels.
+    /// One Newton step on the inverse, X (2 I - B X), which takes back what rounding has added; then the
+    /// levels.
     fn refresh(&mut self, columns: &[Vec<f64>], limits: &[f64]) {
         let rows = limits.len();
         let basic: Vec<Vec<f64>> = self.members.iter().map(|&j| column(columns, j, rows)).collect();
@@ -165,7 +167,8 @@ mod tests {
 
     #[test]
     fn a_textbook_program_has_its_optimum_and_prices() {
-        // max 3x + 5y, x <= 4, 2y <= 12, 3x + 2y <= 18: x = 2, y = 6, value 36, prices 0, 3/2, 1 (Hillier and Lieberman).
+        // max 3x + 5y, x <= 4, 2y <= 12, 3x + 2y <= 18: x = 2, y = 6, value 36, prices 0, 3/2, 1 (Hillier and
+        // Lieberman).
         let solved =
             maximise(&[3.0, 5.0], &[vec![1.0, 0.0, 3.0], vec![0.0, 2.0, 2.0]], &[4.0, 12.0, 18.0]).unwrap();
         assert!((solved.value - 36.0).abs() < 1e-9);

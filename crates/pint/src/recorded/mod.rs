@@ -1,4 +1,5 @@
-//! Recorded digests: what the last hop of a packet's path hands to the collector, and the columns of its tables.
+//! Recorded digests: what the last hop of a packet's path hands to the collector, and the columns of its
+//! tables.
 //!
 //! | column | meaning | |
 //! |---|---|---|
@@ -197,8 +198,8 @@ impl Column {
         Column::ALL.into_iter().find(|column| column.name() == name)
     }
 
-    /// What each column of a table is; None for columns that are passed over. Errors: a required column is missing, a known one is there
-    /// twice.
+    /// What each column of a table is; None for columns that are passed over. Errors: a required column is
+    /// missing, a known one is there twice.
     pub fn of_header(names: &[String]) -> Result<Vec<Option<Column>>, (Column, String)> {
         let columns: Vec<Option<Column>> = names.iter().map(|name| Column::named(name)).collect();
         for column in Column::ALL {
@@ -217,7 +218,8 @@ impl Column {
         Ok(columns)
     }
 
-    /// Puts a field's text where it belongs; an empty field of a column that is not required is its default. Error: what was expected.
+    /// Puts a field's text where it belongs; an empty field of a column that is not required is its default.
+    /// Error: what was expected.
     pub fn set(self, row: &mut Recorded, text: &str) -> Result<(), String> {
         if text.is_empty() && !self.required() {
             return Ok(());

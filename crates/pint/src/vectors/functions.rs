@@ -17,7 +17,8 @@ fn numbers(count: u64) -> impl Iterator<Item = u64> {
     edges.into_iter().chain((1..).map(|n| mix(n) >> (mix(n ^ 0x5555) % 64))).take(count as usize)
 }
 
-/// Arguments and results of the hashes, codes, arithmetic, values, counters and loop detection; one function after the other.
+/// Arguments and results of the hashes, codes, arithmetic, values, counters and loop detection; one function
+/// after the other.
 pub fn functions() -> String {
     let mut text = String::from("{\n");
     let mut add = |name: &str, arguments: &str, cases: Vec<Vec<u64>>| {
