@@ -307,7 +307,7 @@ impl FlowSource for Incast {
 
     fn period(&self) -> Option<Time> {
         match self.event_gap {
-            Gap::Fixed(gap) if self.left > 1 => Some(gap),
+            Gap::Fixed(gap) if self.left > 1 && self.next_event.saturating_add(gap) < self.end => Some(gap),
             _ => None,
         }
     }

@@ -193,7 +193,7 @@ pub trait FlowSource: Send + Sync + Sync {
     fn mean_size(&self, _flow: &FlowSpec) -> Option<f64> {
         None
     }
-    /// The time between two rounds, where flows arrive in rounds at even distances.
+    /// The time between two rounds, where flows arrive in several rounds at even distances.
     fn period(&self) -> Option<Time> {
         None
     }

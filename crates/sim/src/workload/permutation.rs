@@ -137,7 +137,8 @@ impl FlowSource for Permutation {
     }
 
     fn period(&self) -> Option<Time> {
-        (self.left > 1 && self.every > Time::ZERO).then_some(self.every)
+        let second = self.flow.start.saturating_add(self.every);
+        (self.left > 1 && self.every > Time::ZERO && second < self.end).then_some(self.every)
     }
 
     fn ends(&self) -> Ends {

@@ -35,6 +35,8 @@ fn rounds_that_draw_their_receivers_bring_each_host_its_share() {
         share_of(&rounds("5us", ""), "the link from host0 (with 15 more like that, all together) can carry");
     assert!((160.0..167.0).contains(&share), "{share}");
     assert_eq!(overloads(&rounds("10us", "")), [""; 0]);
+    // One round is no load that goes on.
+    assert_eq!(overloads(&rounds("5us", "").replace("count = 40", "duration = \"4us\"")), [""; 0]);
     // A sixteenth of it on a link of a tenth of the rate.
     let slow = "[[topology.override]]\nbetween = [\"host5\", \"s0\"]\nrate = \"10Gbps\"\n";
     let share = share_of(&rounds("20us", slow), "host5 can carry");
