@@ -29,7 +29,8 @@ pub struct HopRules {
     /// What a probe says of a hop in the table replaces what it said before, be it better or worse. Without this, as in the
     /// published P4 listing, a hop that gets worse keeps its old value until it expires.
     pub refresh: bool,
-    /// A hop passes the one above, and takes the place of the last one in a full table, only if it is better by more than this.
+    /// A hop passes the one above, and takes the place of the last one in a full table, only if it is better by
+    /// more than this.
     pub hysteresis: u8,
 }
 

@@ -46,7 +46,7 @@ use crate::congestion::external::ExternalController;
 use crate::net::loss::LinkLoss;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
-use crate::transport::pairs::product_of_hosts;
+use crate::transport::pairs::{product_of_hosts, spread_product};
 use crate::transport::{ReadContext, RunContext, SwitchDefaults, TransportConfig};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
@@ -219,7 +219,11 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
     let nic_policy = host::peek_policy(root);
     let product = |mtu| {
         let of = |network: &Network| {
-            product_of_hosts(nic_policy, &network.topology, network.base_rtt(mtu, &rules))
+            let (base_rtt, mut product) = network.base_rtt(mtu, &rules);
+            if rules.like == "none" {
+                product = spread_product(&network.topology, &network.routes, mtu, (base_rtt, product));
+            }
+            product_of_hosts(nic_policy, &network.topology, (base_rtt, product))
         };
         net.map_or(0, of)
     };

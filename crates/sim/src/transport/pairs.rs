@@ -1,12 +1,12 @@
 //! What the paths of pairs of hosts hold: the bandwidth-delay products from which defaults of windows follow.
 //!
 //! A default has to fill the path of every pair, so it follows the largest product of all pairs: the base RTT
-//! of a pair and the rate of the slowest link between its hosts. The fastest host and the longest path of a
+//! of a pair and the rate that the links between its hosts have together, as packets take all shortest paths. The fastest host and the longest path of a
 //! network need not belong to the same pair. Where most pairs hold far less, a warning states what they hold.
 
 use super::binding::NicPolicy;
 use super::parameters::RunContext;
-use crate::topology::{HostId, PathTimes, Ports, Topology};
+use crate::topology::{HostId, PathTimes, Ports, Routes, Topology};
 use crate::units::{Bytes, Rate, Time};
 use std::collections::BTreeMap;
 
@@ -18,6 +18,9 @@ const NARROW: f64 = 0.99;
 
 /// Sources and destinations of the pairs whose median is taken, at most: every pair of a small network.
 const HOSTS: usize = 64;
+
+/// The same where every path of a pair is walked.
+const FEW_HOSTS: usize = 16;
 
 /// The product of a pair by all links that a flow uses at its hosts. `of_link`: the base RTT, and the product
 /// by one link.
@@ -32,19 +35,82 @@ pub fn product_of_hosts(policy: NicPolicy, topology: &Topology, of_link: (Time, 
     u64::try_from(whole).unwrap_or(u64::MAX)
 }
 
+/// The largest product of a pair by one link of each host where packets of a flow take all shortest paths in
+/// turn. `of_path`: the base RTT, and the largest product by the slowest link of one path, which it is where no
+/// link is slower than those of hosts.
+pub fn spread_product(topology: &Topology, routes: &Routes, payload: u32, of_path: (Time, u64)) -> u64 {
+    let (base_rtt, product) = of_path;
+    if product >= topology.host_rate().bytes_in(base_rtt).0 {
+        return product;
+    }
+    let (times, ports) = (PathTimes::new(topology, routes), topology.ports());
+    let products = pairs_of(topology, FEW_HOSTS).filter_map(|(src, dst)| {
+        let rate = rate_of_ends(topology, &times, (src, dst))?.min(capacity(
+            topology,
+            routes,
+            &ports,
+            (src, dst),
+            true,
+        ));
+        Some(rate.bytes_in(times.base_rtt(src, dst, payload.into(), false)?).0)
+    });
+    products.fold(product, u64::max)
+}
+
+/// Every pair of some hosts of a network: of so many at most, evenly spread.
+fn pairs_of(topology: &Topology, most: usize) -> impl Iterator<Item = (HostId, HostId)> {
+    let hosts = topology.ordinary_hosts();
+    let chosen = move || (0..hosts).step_by(hosts.div_ceil(most).max(1)).map(|host| host as HostId);
+    chosen().flat_map(move |src| chosen().map(move |dst| (src, dst)))
+}
+
+/// The rate of the slower one of the links of two hosts. None without a path.
+fn rate_of_ends(topology: &Topology, times: &PathTimes, (src, dst): (HostId, HostId)) -> Option<Rate> {
+    let rate = |link: Option<u32>| Some(topology.links[link? as usize].rate);
+    Some(rate(times.links(src, dst).next())?.min(rate(times.links(src, dst).last())?))
+}
+
+/// The rate at which a flow fills the first link of its shortest paths, of which every switch gives each next
+/// hop an equal part; or, unless it is spread, of one of these paths.
+fn capacity(
+    topology: &Topology,
+    routes: &Routes,
+    ports: &Ports,
+    (src, dst): (HostId, HostId),
+    spread: bool,
+) -> Rate {
+    let (mut reached, mut lowest) = (BTreeMap::from([(routes.host_node(src), 1.0)]), f64::INFINITY);
+    while !reached.is_empty() {
+        let mut next: BTreeMap<u32, f64> = BTreeMap::new();
+        for (node, share) in reached {
+            let hops = routes.next_hops(node, dst);
+            let used = if spread { hops.len() } else { hops.len().min(1) };
+            for &port in &hops[..used] {
+                let (link, peer) = ports[node as usize][port as usize];
+                let part = share / used as f64;
+                lowest = lowest.min(topology.links[link as usize].rate.0 as f64 / part);
+                *next.entry(peer).or_default() += part;
+            }
+        }
+        reached = next;
+    }
+    Rate(lowest as u64)
+}
+
 impl RunContext<'_> {
-    /// The largest bandwidth-delay product of all pairs of hosts, in bytes, for packets of this payload.
+    /// The largest bandwidth-delay product of all pairs of hosts, in bytes, for packets of this payload that take
+    /// all shortest paths in turn.
     pub fn largest_product(&self, payload: u32) -> u64 {
-        product_of_hosts(self.nic_policy, self.topology, self.base_rtt(payload))
+        let (base_rtt, product) = self.base_rtt(payload);
+        let product = spread_product(self.topology, self.routes, payload, (base_rtt, product));
+        product_of_hosts(self.nic_policy, self.topology, (base_rtt, product))
     }
 
     /// The median base RTT of the pairs of hosts that workloads use, and their median product in bytes.
     pub fn median_pair(&self, payload: u32) -> (Time, u64) {
         let times = PathTimes::new(self.topology, self.routes);
-        let hosts = self.topology.ordinary_hosts();
-        let chosen = || (0..hosts).step_by(hosts.div_ceil(HOSTS).max(1)).map(|host| host as HostId);
         let (mut trips, mut products) = (Vec::new(), Vec::new());
-        for (src, dst) in chosen().flat_map(|src| chosen().map(move |dst| (src, dst))) {
+        for (src, dst) in pairs_of(self.topology, HOSTS) {
             let Some(path) = times.pair(src, dst) else { continue };
             let base_rtt = times.base_rtt(src, dst, payload.into(), false).unwrap_or_default();
             trips.push(base_rtt);
@@ -59,36 +125,12 @@ impl RunContext<'_> {
     /// of a flow take all shortest paths in turn; otherwise one.
     pub fn narrow_pair(&self, spread: bool) -> Option<(Rate, Rate)> {
         let (times, ports) = (PathTimes::new(self.topology, self.routes), self.topology.ports());
-        let hosts = self.topology.ordinary_hosts();
-        let chosen = || (0..hosts).step_by(hosts.div_ceil(HOSTS).max(1)).map(|host| host as HostId);
-        let narrow = chosen().flat_map(|src| chosen().map(move |dst| (src, dst))).filter_map(|(src, dst)| {
-            let rate = |link: Option<u32>| Some(self.topology.links[link? as usize].rate);
-            let (first, last) = (rate(times.links(src, dst).next())?, rate(times.links(src, dst).last())?);
-            let (ends, capacity) = (first.min(last), self.capacity((src, dst), &ports, spread));
+        let narrow = pairs_of(self.topology, HOSTS).filter_map(|pair| {
+            let ends = rate_of_ends(self.topology, &times, pair)?;
+            let capacity = capacity(self.topology, self.routes, &ports, pair, spread);
             (capacity.0 as f64 <= NARROW * ends.0 as f64).then_some((capacity, ends))
         });
         narrow.min_by(|a, b| (a.0.0 as f64 / a.1.0 as f64).total_cmp(&(b.0.0 as f64 / b.1.0 as f64)))
-    }
-
-    /// The rate at which a flow fills the first link of its shortest paths, of which every switch gives each next
-    /// hop an equal part; or of one of these paths.
-    fn capacity(&self, (src, dst): (HostId, HostId), ports: &Ports, spread: bool) -> Rate {
-        let (mut reached, mut lowest) = (BTreeMap::from([(self.routes.host_node(src), 1.0)]), f64::INFINITY);
-        while !reached.is_empty() {
-            let mut next: BTreeMap<u32, f64> = BTreeMap::new();
-            for (node, share) in reached {
-                let hops = self.routes.next_hops(node, dst);
-                let used = if spread { hops.len() } else { hops.len().min(1) };
-                for &port in &hops[..used] {
-                    let (link, peer) = ports[node as usize][port as usize];
-                    let part = share / used as f64;
-                    lowest = lowest.min(self.topology.links[link as usize].rate.0 as f64 / part);
-                    *next.entry(peer).or_default() += part;
-                }
-            }
-            reached = next;
-        }
-        Rate(lowest as u64)
     }
 
     /// Warns of a window or free bytes of a flow that follow the largest product where the median pair holds

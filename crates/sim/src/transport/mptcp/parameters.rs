@@ -263,7 +263,9 @@ impl TransportParameters for MptcpConfig {
 
     fn warnings(&self, run: &RunContext) -> Vec<String> {
         let buffers = [("send_buffer", self.tcp.send_buffer), ("receive_buffer", self.tcp.receive_buffer)];
-        held_by_buffers(run, (Self::DOC.name, self.tcp.packet()), self.subflows, buffers).into_iter().collect()
+        held_by_buffers(run, (Self::DOC.name, self.tcp.packet()), self.subflows, buffers)
+            .into_iter()
+            .collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
