@@ -526,6 +526,28 @@ fn windows_follow_the_largest_product_of_a_pair_and_not_the_fastest_host_on_the_
 }
 
 #[test]
+fn default_windows_of_packets_on_all_paths_hold_what_the_paths_carry_together() {
+    let window = |spines: u32, gbps: u32| -> u32 {
+        let text = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\nhosts_per_leaf = 1\n\
+             fabric_link = {{ rate = \"{gbps}Gbps\", delay = \"1us\" }}\n[transport]\nkind = \"ndp\"\n\
+             [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        let resolved = load(&text).resolved().to_owned();
+        let line = resolved.lines().find_map(|line| line.strip_prefix("first_window = "));
+        line.expect("NDP has a first window").parse().expect("a whole number")
+    };
+    // A round trip is 8 us of links and the packets' own time, which slow links make longer.
+    let one = window(1, 100);
+    assert!((68..=76).contains(&one), "{one}");
+    assert!((one..one + 10).contains(&window(4, 25)), "{}", window(4, 25));
+    // Together 40 Gb/s for 10.7 us: 36 packets and one more.
+    assert!((34..=40).contains(&window(4, 10)), "{}", window(4, 10));
+    // One path alone holds 9, and 15 is the least.
+    assert_eq!(window(1, 10), 15);
+}
+
+#[test]
 fn defaults_that_follow_one_distant_host_deserve_a_look() {
     for (kind, key, own) in [
         ("homa", "rtt_bytes", "20KB"),
