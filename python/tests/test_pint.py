@@ -671,7 +671,7 @@ def test_digests_with_the_ids_of_a_gml_file_are_answered_with_the_ids_of_its_swi
         assert (text in capsys.readouterr().err) is warned
 
 
-def test_a_warning_states_that_most_ids_repeat():
+def test_a_warning_states_that_over_half_of_the_ids_repeat():
     from weftline.cli.pint import _repeated
 
     assert _repeated({"digests": 10, "repeated": 5}) == []

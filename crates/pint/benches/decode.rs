@@ -233,7 +233,7 @@ fn known(bencher: Bencher, name: &str) {
     bencher.counter(ItemsCount::new(rows.len())).bench_local(|| flows.all(&mut states, &rows));
 }
 
-/// A named way to make rows of so many times the packets until paths are known.
+/// A named way to make rows, by a multiple of the packets until paths are known.
 type NamedRows = (&'static str, fn(u64) -> Rows);
 
 const COLLECTED: [NamedRows; 3] = [

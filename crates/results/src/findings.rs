@@ -210,7 +210,7 @@ enum Timer {
     None,
     /// A retransmission timeout, which its sender counted.
     Timeout,
-    /// Probably one of loss detection: it sent packets again, and took so much longer than alone.
+    /// Probably one of loss detection: it sent packets again, and took longer than alone by that wait.
     Probe,
 }
 
@@ -267,16 +267,16 @@ fn tail(times: &Times, probes: u64) -> Option<String> {
     let slowest = flows.len() - first;
     let of = |timer| flows[first..].iter().filter(|flow| flow.1 == timer).count();
     let (waited, probed) = (of(Timer::Timeout), of(Timer::Probe));
-    let are_most = |some: usize| some as f64 >= MAJORITY * slowest as f64;
+    let decide = |some: usize| some as f64 >= MAJORITY * slowest as f64;
     let which = format!(
         "of the slowest 1 % of all flows of the run ({slowest}, which took {} or longer)",
         milliseconds(p99)
     );
     match times.probe {
-        _ if are_most(waited) => Some(format!(
+        _ if decide(waited) => Some(format!(
             "retransmission timeouts determine the tail: {which} {waited} waited for at least one"
         )),
-        Some(probe) if probed as u64 <= probes && are_most(waited + probed) => {
+        Some(probe) if probed as u64 <= probes && decide(waited + probed) => {
             let others = match waited {
                 0 => String::new(),
                 some => format!(", and {some} waited for a retransmission timeout"),

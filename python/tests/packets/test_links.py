@@ -152,7 +152,7 @@ def test_extension_headers_are_followed_after_an_authentication_header(tmp_path)
     packet = struct.pack(">IHBB", 6 << 28, len(chain) + 1000, 51, 64) + V6[8:40] + chain
     path.write_bytes(classic([(0, MACS + b"\x86\xdd" + packet)]))
     assert rows(path) == [(0, 1, 1000, 0)]
-    # A chain that is as long as a record may be.
+    # A chain of the greatest length of a record.
     loop = struct.pack(">IHBB", 6 << 28, 60_000, 51, 64) + V6[8:40] + b"\x33\x00\0\0\0\0\0\0" * 7000
     path.write_bytes(classic([(0, MACS + b"\x86\xdd" + loop), (1, PLAIN)]))
     assert traces.read([path]).cut_off == 1

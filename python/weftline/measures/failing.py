@@ -22,7 +22,7 @@ class Failure(NamedTuple):
 
 
 def failures(run: Run) -> list[Failure]:
-    """Return the failures of a run, by what changed in it; one that begins at 0 and lasts is no event.
+    """Return the failures of a run, by its changes; without one that begins at 0 and lasts.
 
     A link that changes its rate fails from its first change to its last one.
     """

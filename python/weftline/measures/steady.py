@@ -15,7 +15,7 @@ their connection are not under way, however many they are: of these, those count
 last one was drawn.
 
 Rounds of incasts and permutations that follow each other at equal times are looked at for growth alone, over
-quarters of whole rounds. Quarters that a failure concerns say nothing of the beginning.
+quarters of whole rounds. Quarters that a failure concerns are left out.
 
 Source: averages over disjoint parts of a run compared, as in Law, Simulation Modeling and Analysis, 5th ed.,
 §9.5.1; the number under way and the time spent are tied by Little's law.
@@ -45,7 +45,7 @@ GROWING = (
 )
 GROWING_BY_FAILURE = (
     "flows under way grew at the end of the arrivals, and a failure begins or ends in their second half: "
-    "whether the run was steady cannot be told; let arrivals last longer after it"
+    "whether the run was steady is not known; let arrivals last longer after it"
 )
 LATE = 0.05
 """Share of the requests that may still wait for their connections when the last one has been drawn."""

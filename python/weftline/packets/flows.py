@@ -122,7 +122,7 @@ def _point(each: Seen) -> int:
 def gather(seen: Iterable[Seen], *, idle_ns: int) -> list[Flow]:
     """Return the flows of what was seen, by start.
 
-    What belongs to one five-tuple is one flow as long as it rests for at most `idle_ns`, whatever the order
+    What belongs to one five-tuple is one flow while it rests for at most `idle_ns`, whatever the order
     in which it comes. What has no payload belongs to none. A flow that was seen at several points, and whose
     packets have no numbers, is what was seen of it at the point with most of its bytes, the first one of
     equals. Where all points sampled, it is the mean of those with the smallest sampling factor.

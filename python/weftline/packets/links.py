@@ -2,8 +2,8 @@
 
 Ethernet, raw IP, BSD loopback and Linux cooked captures. Before IP there may be VLAN and service tags, a
 provider's own Ethernet header, LLC and SNAP, a PPPoE session, and MPLS labels with IP or a whole Ethernet
-frame (a pseudowire, with or without its control word) below them. A label stack does not say what it carries:
-the first four bits and the length tell.
+frame (a pseudowire, with or without its control word) below them. A label stack does not state what it
+carries: that follows from the first four bits and the length.
 
 Source: LINKTYPE_ values of tcpdump.org; IEEE 802.1Q (tags), 802.1ah (service instance tag); RFC 1042 (SNAP);
 RFC 2516 §4, RFC 1661 (PPPoE, PPP); RFC 3032 §2.1, RFC 4385 §3, RFC 4448 §4, RFC 4928 §3 (MPLS).

@@ -180,7 +180,7 @@ def _why(imported: Imported) -> str:
 
 
 def kinds(counts: Counter[str], shown: int = 4) -> str:
-    """Return the kinds of packets by their number, the most frequent ones first, with the number of each."""
+    """Return the kinds of packets by their number, in falling order of number, each with it."""
     order = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     texts = [f"{kind}: {count:,}" for kind, count in order[:shown]]
     if rest := order[shown:]:

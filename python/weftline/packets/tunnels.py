@@ -1,7 +1,7 @@
 """Where the IP header of a packet begins that travels in another one: IP in IP, GRE, VXLAN, Geneve, ERSPAN.
 
 What does not begin as such a header does is payload of the outer packet. Encrypted tunnels (ESP, WireGuard)
-cannot be told from other payload.
+look like other payload.
 
 Source: RFC 2003, RFC 4213 §3.1 (IP in IP); RFC 2784, RFC 2890, RFC 7637 (GRE); RFC 7348 §5 (VXLAN); RFC 8926
 §3.4 (Geneve); draft-ietf-nvo3-vxlan-gpe §3 (VXLAN-GPE); draft-foschiano-erspan §4 (ERSPAN).
@@ -26,7 +26,7 @@ _GPE_KINDS = {1: 0x0800, 2: 0x86DD, 3: _BRIDGED, 5: 0x8847}
 
 
 def of_protocol(data: bytes, at: int, protocol: int, end: int) -> int | Unread | None:
-    """Return where IP begins in a packet of one of `PROTOCOLS`; None where it is no tunnel.
+    """Return where IP begins in a packet of one of `PROTOCOLS`; None where it is not a tunnel.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def of_protocol(data: bytes, at: int, protocol: int, end: int) -> int | Unread |
 
 
 def of_port(data: bytes, at: int, port: int, end: int) -> int | Unread | None:
-    """Return where IP begins in the payload of a datagram to one of `PORTS`; None where it is no tunnel.
+    """Return where IP begins in the payload of a datagram to one of `PORTS`; None where it is not a tunnel.
 
     Raises
     ------

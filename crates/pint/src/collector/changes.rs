@@ -222,7 +222,7 @@ impl<P> Newcomer<P> {
         size_of::<Newcomer<P>>() + self.bytes + self.fitted.bytes() + held
     }
 
-    /// Digests that are not in the record of their flow, as long as it has this newcomer.
+    /// Digests that are not in the record of their flow, while it has this newcomer.
     pub fn set_aside(&self) -> u64 {
         u64::from(self.misfits) + self.held.len() as u64
     }

@@ -1,7 +1,7 @@
 //! The hash that flows are found by: keyed at random, so that colliding flows cannot be constructed.
 //!
 //! Words of a flow are folded in one after the other: state = high xor low half of (state xor word) times a
-//! secret odd factor. It is no cryptographic hash: who could see where flows lie in the table might find the
+//! secret odd factor. It is not a cryptographic hash: who could see where flows lie in the table might find the
 //! key; nothing of the collector tells that.
 
 use std::collections::hash_map::RandomState;

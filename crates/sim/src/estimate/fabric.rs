@@ -52,7 +52,7 @@ pub struct Fabric {
     /// By host: its links, and over how many of them the packets of one flow are spread.
     links_of_host: Vec<u32>,
     links_of_flow: Vec<u32>,
-    /// By node: the rate of the slowest next hop that a switch chooses as often as faster ones; infinite if there is none.
+    /// By node: the rate of the slowest next hop that a switch chooses with the probability of faster ones; infinite without any.
     slowest_hop: Vec<f64>,
     /// Buffer of a switch in bytes.
     buffer: u64,

@@ -20,7 +20,7 @@
 //!
 //! Each workload has a time of its own, from its first arrival to its last, over which what it brings is
 //! spread evenly; flows that were not looked at are like those that were. Rounds last for their period each, and
-//! are no chance. What counts is the largest share at any of these times, with all workloads that last then.
+//! do not vary. What counts is the largest share at any of these times, with all workloads that last then.
 
 mod alike;
 mod brought;

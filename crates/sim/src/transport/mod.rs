@@ -133,7 +133,7 @@ impl HostContext<'_> {
         of(self.map).or_else(|| self.map.intact.as_deref().and_then(of))
     }
 
-    /// What the law of a flow to `dst` may know of its path.
+    /// The facts on its path for the law of a flow to `dst`.
     pub fn path_to(&self, dst: u32, law: &WindowConfig, bytes: u64) -> FlowPath {
         let base_rtt = law.needs_base_rtt().then(|| self.base_rtt_to(dst, bytes)).flatten();
         FlowPath { hops: self.switches_to(dst), base_rtt }

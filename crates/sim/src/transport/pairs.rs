@@ -58,9 +58,9 @@ pub fn spread_product(topology: &Topology, routes: &Routes, payload: u32, of_pat
 }
 
 /// Every pair of some hosts of a network: of so many at most, evenly spread.
-fn pairs_of(topology: &Topology, most: usize) -> impl Iterator<Item = (HostId, HostId)> {
+fn pairs_of(topology: &Topology, limit: usize) -> impl Iterator<Item = (HostId, HostId)> {
     let hosts = topology.ordinary_hosts();
-    let chosen = move || (0..hosts).step_by(hosts.div_ceil(most).max(1)).map(|host| host as HostId);
+    let chosen = move || (0..hosts).step_by(hosts.div_ceil(limit).max(1)).map(|host| host as HostId);
     chosen().flat_map(move |src| chosen().map(move |dst| (src, dst)))
 }
 
@@ -120,7 +120,7 @@ impl RunContext<'_> {
         (median(&mut trips), product_of_hosts(self.nic_policy, self.topology, of_link))
     }
 
-    /// The pair of hosts whose packets find the least capacity on the way, as a share of the slower one of the
+    /// The pair of hosts whose packets find the smallest capacity on the way, as a share of the slower one of the
     /// links of both hosts: that capacity, and that rate. None if every pair can use its links. `spread`: packets
     /// of a flow take all shortest paths in turn; otherwise one.
     pub fn narrow_pair(&self, spread: bool) -> Option<(Rate, Rate)> {

@@ -441,7 +441,7 @@ pub struct Facts<'a> {
     pub delay_controller: Option<&'a str>,
     /// Maximum time between two retransmissions of the same packet.
     pub longest_timeout: Time,
-    /// Minimum time for which a sender waits before a timer of its loss detection, which is no timeout, has a lone packet
+    /// Minimum time for which a sender waits before a timer of its loss detection, not a timeout, has a lone packet
     /// sent again; none: it has no such timer.
     pub loss_probe: Option<Time>,
     /// Time for which a timer remains after its flow has ended.

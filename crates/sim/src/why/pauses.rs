@@ -2,7 +2,7 @@
 //!
 //! A node pauses the port of a link while too many bytes that came by it wait in the node. What waits there waits for
 //! the links that lead on: most of it for one, whose queue is where the pause goes back to. Where that link was itself
-//! paused while it waited, the same is asked of the node at its end, so that a tree of pauses is followed to the port
+//! paused while it waited, the same holds at the node at its end, so that a tree of pauses is followed to the port
 //! at its root, which sends as fast as it can.
 
 use super::Findings;
@@ -76,16 +76,16 @@ impl<'a> Origins<'a> {
         let mut visited = vec![link];
         loop {
             let waiting = self.waiting(link, class, from, to);
-            let (&(next, next_class), most) =
+            let (&(next, next_class), largest) =
                 waiting.iter().max_by(|a, b| a.1.within.total_cmp(&b.1.within).then(b.0.cmp(a.0)))?;
-            if most.paused < BY_PAUSES * most.whole {
+            if largest.paused < BY_PAUSES * largest.whole {
                 return Some(next);
             }
             if visited.contains(&next) {
                 return None;
             }
             visited.push(next);
-            (link, class, from) = (next, next_class, most.since);
+            (link, class, from) = (next, next_class, largest.since);
         }
     }
 

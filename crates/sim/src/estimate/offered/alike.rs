@@ -1,4 +1,4 @@
-//! Links of one kind: those at which the same is expected by what workloads say of their hosts, in a network that is the same from
+//! Links of one kind: those at which the same is expected by the hosts of workloads, in a network that is the same from
 //! each of them. Where it is not, more than all of them carry together is still an overload of some.
 
 use super::{Brought, Places};

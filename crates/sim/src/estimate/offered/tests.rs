@@ -1,4 +1,4 @@
-//! Tests of overloads by what workloads say of their hosts and sizes.
+//! Tests of overloads by the configured hosts and sizes of workloads.
 
 use super::super::tests::{overloads, share_of};
 
@@ -35,7 +35,7 @@ fn rounds_that_draw_their_receivers_bring_each_host_its_share() {
         share_of(&rounds("5us", ""), "the link from host0 (with 15 more like that, all together) can carry");
     assert!((160.0..167.0).contains(&share), "{share}");
     assert_eq!(overloads(&rounds("10us", "")), [""; 0]);
-    // One round is no load that goes on.
+    // One round is not a lasting load.
     assert_eq!(overloads(&rounds("5us", "").replace("count = 40", "duration = \"4us\"")), [""; 0]);
     // A sixteenth of it on a link of a tenth of the rate.
     let slow = "[[topology.override]]\nbetween = [\"host5\", \"s0\"]\nrate = \"10Gbps\"\n";

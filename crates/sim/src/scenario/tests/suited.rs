@@ -208,7 +208,7 @@ fn a_limit_of_a_queue_is_compared_with_what_waits_before_all_of_its_senders_are_
 }
 
 #[test]
-fn steps_that_are_small_beside_one_packet_deserve_a_look() {
+fn steps_that_are_small_compared_with_one_packet_are_warned_of() {
     let of = |kind: &str, mtu: &str, more: &str| {
         let sets =
             [("transport.mtu", mtu), ("transport.controller", &*format!("{{ kind = \"{kind}\"{more} }}"))];
@@ -543,7 +543,7 @@ fn default_windows_of_packets_on_all_paths_hold_what_the_paths_carry_together() 
     assert!((one..one + 10).contains(&window(4, 25)), "{}", window(4, 25));
     // Together 40 Gb/s for 10.7 us: 36 packets and one more.
     assert!((34..=40).contains(&window(4, 10)), "{}", window(4, 10));
-    // One path alone holds 9, and 15 is the least.
+    // One path alone holds 9, and the minimum is 15.
     assert_eq!(window(1, 10), 15);
 }
 

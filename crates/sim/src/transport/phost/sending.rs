@@ -242,7 +242,7 @@ impl Phost {
     }
 }
 
-/// So many timeouts of a flow of a group have expired.
+/// This number of timeouts of a flow of a group have expired.
 fn count(timeouts: u32, group: u16, cx: &mut HostContext) {
     (0..timeouts).for_each(|_| cx.timed_out(group));
 }
