@@ -224,7 +224,7 @@ fn near_and_far_pairs_share_a_link_alike_under_targets_of_their_own_paths() {
 
 #[test]
 fn the_target_is_the_longest_base_rtt_of_the_flows_own_paths_and_a_part_for_each_switch() {
-    // By hand, 1000 B at 100 Gb/s: 80 ns a link. The links of spine1 to the second rack have 3 us.
+    // By hand, 1000 B: 80 ns on a link at 100 Gb/s, 20 ns on one at 400. That of spine1 to the second rack has 3 us.
     let sets = [
         ("transport.controller.range", "0s"),
         ("topology.override", "[{ between = [\"leaf1\", \"spine1\"], delay = \"3us\" }]"),
@@ -237,7 +237,7 @@ fn the_target_is_the_longest_base_rtt_of_the_flows_own_paths_and_a_part_for_each
         let own = kept.samples.iter().filter(|s| s.metric == "target_ns" && s.entity == Entity::Flow(flow));
         own.map(|sample| sample.value).fold(0.0, f64::max)
     };
-    let (near, far) = (4000.0 + 2.0 * 80.0, 12_000.0 + 4.0 * 80.0);
+    let (near, far) = (4000.0 + 2.0 * 80.0, 12_000.0 + 2.0 * (80.0 + 20.0));
     for (flow, expected) in [(0, near + far / 32.0), (1, far + 3.0 * far / 32.0)] {
         let found = target(flow);
         assert!((found - expected).abs() < 0.01, "flow {flow}: {found}, expected {expected}");
