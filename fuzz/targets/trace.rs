@@ -26,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     let hosts = HostOf { by_id: &host, by_name: &named };
     let read = match format {
         b'h' => Trace::from_hpcc(rest, "fuzz", hosts),
-        b'm' => Trace::from_htsim(rest, "fuzz", hosts, Time::from_us(1)),
+        b'm' => Trace::from_htsim(rest, "fuzz", hosts, Time::from_us(1), Time::from_us(1)),
         _ => Trace::from_csv(rest, "fuzz", hosts),
     };
     let Ok(trace) = read else { return };
