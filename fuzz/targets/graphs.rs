@@ -3,7 +3,6 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use weftline_sim::workload::graph::listed::SendEnds;
 use weftline_sim::workload::import::{Choices, chakra, goal};
 use weftline_sim::workload::loggops::{self, Machine};
 
@@ -11,7 +10,8 @@ const MACHINE: &str = "L=2500,o=1500,g=1000,G=6,S=65535";
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&format, rest)) = bytes.split_first() else { return };
-    let choices = Choices { send_ends: SendEnds::Posted, control: format & 1 == 1 };
+    // Letters of either case have both values of each bit.
+    let choices = Choices { control: format & 1 == 1, stream_order: format & 2 == 2, ..Choices::default() };
     let read = if format.is_ascii_lowercase() {
         goal("fuzz.goal", rest, &choices)
     } else {
