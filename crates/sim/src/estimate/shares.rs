@@ -13,7 +13,7 @@ use super::tiers::Pods;
 use crate::balance::Shares;
 use crate::scenario::Scenario;
 use crate::scenario::network::Network;
-use crate::topology::{HostId, LinkId, NodeId, Ports};
+use crate::topology::{HostId, Link, LinkId, NodeId, Ports};
 use crate::units::Rate;
 use rustc_hash::FxHashMap;
 
@@ -25,6 +25,7 @@ const MOST: f64 = 0.95;
 /// Rates in bit/s that links can use.
 pub struct Usable<'n> {
     network: &'n Network,
+    /// Empty where `destinations` are.
     ports: Ports,
     /// A host for each set of switches that hosts have links to; empty where links can use all of their rates.
     destinations: Vec<HostId>,
@@ -34,14 +35,23 @@ pub struct Usable<'n> {
 
 impl<'n> Usable<'n> {
     pub fn of(network: &'n Network, shares: Option<Shares>) -> Usable<'n> {
-        let equal = matches!(shares, Some(Shares::Equal));
         let topology = &network.topology;
-        let mut usable = Usable {
-            network,
-            ports: topology.ports(),
-            destinations: if equal { network.destinations() } else { Vec::new() },
-            rates: topology.links.iter().map(|link| [link.rate.0 as f64; 2]).collect(),
-        };
+        let is_of_host =
+            |link: &Link| [link.a, link.b].iter().any(|&end| network.routes.host_at(end).is_some());
+        let uneven = [true, false].into_iter().any(|of_host| {
+            let mut rates =
+                topology.links.iter().filter(|link| is_of_host(link) == of_host).map(|link| link.rate);
+            rates.next().is_some_and(|first| rates.any(|rate| rate != first))
+        });
+        let (mut ports, mut destinations) = (Ports::default(), Vec::new());
+        if uneven && matches!(shares, Some(Shares::Equal)) {
+            (ports, destinations) = (topology.ports(), network.destinations());
+        }
+        let rates = topology.links.iter().map(|link| [link.rate.0 as f64; 2]).collect();
+        let mut usable = Usable { network, ports, destinations, rates };
+        if usable.destinations.is_empty() {
+            return usable;
+        }
         let mut looks = 0;
         for node in topology.switches() {
             looks += usable.destinations.len();

@@ -5,7 +5,7 @@ use std::ops::Index;
 use super::{LinkId, NodeId, Topology};
 
 /// For each node, its ports: (link, neighbour), in the order of the links.
-#[derive(Debug, Clone)]
+#[derive(Default, Debug, Clone)]
 pub struct Ports {
     /// By node: index of its first port in `list`; one more at the end.
     first: Vec<u32>,
