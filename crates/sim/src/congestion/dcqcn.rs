@@ -17,9 +17,9 @@
 //! cut, unless `clamp_target_rate` is set. Alpha has no events here: its ticks are computed when it is read.
 //! Parameters: see [`DcqcnParameters::read`].
 
+use super::rates::{LeastRate, RateRange, in_proportion, positive_time_or_auto, times, window};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, positive_time_or_auto, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;

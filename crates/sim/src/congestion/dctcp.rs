@@ -14,9 +14,9 @@
 //! count the packets that were in flight, not those acknowledged.
 //! Parameters: see [`DctcpParameters::read`].
 
+use super::rates::{LeastRate, RateRange, in_proportion, times, window};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::parameters::Parameters;
 use crate::units::Rate;

@@ -22,9 +22,11 @@
 //! a hop whose two records have the same time is ignored (in the authors' code a division by zero).
 //! Parameters: see [`HpccParameters::read`].
 
+use super::rates::{
+    LeastRate, RateRange, SmallStep, in_proportion, is_large_step, positive_rate_or_auto, window,
+};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, SmallStep, Window, in_proportion, is_large_step, positive_rate_or_auto, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;

@@ -17,9 +17,9 @@
 //! Parameters: see [`HpccPintParameters::read`].
 
 use super::hpcc::{Law, Reference, derived, published, rai, step};
+use super::rates::{LeastRate, RateRange, window};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::parameters::Parameters;
 use crate::units::Rate;

@@ -20,9 +20,11 @@
 //! that is compared with records of zeros (its memory is never set; runs to compare with had it cleared).
 //! Parameters: see [`PowerTcpParameters::read`].
 
+use super::rates::{
+    LeastRate, RateRange, SmallStep, in_proportion, is_large_step, positive_rate_or_auto, times, window,
+};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, SmallStep, Window, in_proportion, is_large_step, positive_rate_or_auto, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::compat::Rules;
 use crate::parameters::{Names, Parameters};

@@ -21,9 +21,9 @@
 //! Parameters: see [`ThetaPowerTcpParameters::read`].
 
 use super::powertcp::{ADDITIVE, ADDITIVE_PER, Step, additive, average, derived, law, min_rate, step};
+use super::rates::{LeastRate, RateRange, SmallStep, is_large_step, window};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, SmallStep, Window, is_large_step, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::compat::Rules;
 use crate::parameters::Parameters;

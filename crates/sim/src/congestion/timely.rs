@@ -17,9 +17,9 @@
 //! the same). The rtt is in whole ns, from the start of transmission of the packet.
 //! Parameters: see [`TimelyParameters::read`].
 
+use super::rates::{LeastRate, RateRange, in_proportion, positive_time, times, window};
 use super::{
-    Ack, CongestionController, Control, ControllerParameters, FlowContext, LeastRate, Needs, RateRange,
-    SchemeDoc, Window, in_proportion, positive_time, times, window,
+    Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};

@@ -1,5 +1,6 @@
 //! Situations in which controllers are tested alone, and what every controller must pass.
 
+use crate::congestion::rates::in_proportion;
 use crate::congestion::*;
 use crate::parameters::{Declared, Nothing, Source, Value};
 use crate::telemetry::int::IntRecord;
