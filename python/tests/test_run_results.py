@@ -148,3 +148,22 @@ def test_a_table_and_a_scenario_go_to_other_processes(run):
     assert repr(weftline.Scenario.__new__(weftline.Scenario)) == "<weftline.Scenario, not loaded>"
     again = pickle.loads(pickle.dumps(scenario))
     assert again.resolved == scenario.resolved and again.values["seed"] == 3
+
+
+def test_what_a_relative_path_opened_is_read_from_another_working_directory(run, tmp_path, monkeypatch):
+    shutil.copytree(run.out, tmp_path / "r")
+    (tmp_path / "trace.csv").write_text("start_ns,src,dst,size_bytes\n0,0,1,1000\n")
+    trace = [{"kind": "trace", "file": "trace.csv"}]
+    (tmp_path / "s.toml").write_text(scenarios.to_toml({**SCENARIO, "workload": trace}))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    weftline.sweep(SCENARIO, {"workload.0.load": [0.4, 0.5]}, seeds=1, out="s", jobs=1)
+    opened, scenario = weftline.Run.open("r"), weftline.Scenario("s.toml")
+    table, stored = opened.flows, weftline.load("s")
+    assert str(opened.out) == "r" and str(stored.path) == "s"
+    monkeypatch.chdir("elsewhere")
+    assert table.to_dicts() == opened.flows.to_dicts() == run.flows.to_dicts()
+    assert opened.verify() and opened.out == tmp_path / "r"
+    assert len(stored.rows) == 2 and stored.path == tmp_path / "s"
+    assert pickle.loads(pickle.dumps(scenario)).resolved == scenario.resolved
+    assert scenario.run(out="t").summary["flows"] == 1

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, own_schemes, renamed
 from weftline.errors import DamagedError, InputError, RunFailed, path_text, utf8, warn
+from weftline.kept_paths import KeptPath
 from weftline.measures.flow_rows import Flows, check_group, size_of
 from weftline.measures.over_time import check_series
 from weftline.tables import Table
@@ -148,7 +149,7 @@ class Run:
     Attributes
     ----------
     out : Path
-        The run's folder.
+        The run's folder, as it was given; the absolute path in another working directory.
     summary : dict
         Totals, percentiles, versions and fingerprint: ``summary.json``.
     reused : bool
@@ -156,7 +157,7 @@ class Run:
     """
 
     def __init__(self, out: str | os.PathLike[str], summary: dict[str, Any]) -> None:
-        self.out = Path(out)
+        self._out = KeptPath(out)
         self.summary = summary
         self.reused = False
         self._slowdowns: dict[tuple[Any, ...], dict[str, Any]] = {}
@@ -208,6 +209,11 @@ class Run:
         found = cls(path, summary)
         found._mark = integrity.mark_of(path, digests)
         return found
+
+    @property
+    def out(self) -> Path:
+        """The run's folder, as it was given; the absolute path in another working directory."""
+        return self._out.path
 
     def check(self) -> None:
         """Check that the folder holds the results that were opened; reads no table.

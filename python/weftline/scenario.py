@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, own_schemes, provenance, quantities, scenarios
 from weftline.errors import DamagedError, InputError, path_text, warn
+from weftline.kept_paths import KeptPath
 from weftline.runs import Run
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Scenario:
     def _take(self, source: scenarios.Source, changes: list[tuple[str, str]], seed: int | None) -> None:
         if seed is not None:
             _check_whole("seed", seed, "a whole number from 0 to 2^63 - 1", MAX_SEED)
-        self.source = source
+        self._source, self._base_dir = source, KeptPath(source.base_dir)
         self._asked = (changes, seed)
         self._loaded = self._load()
 
@@ -90,6 +91,11 @@ class Scenario:
             changes = [*changes, *moved]
             found = _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
         return found
+
+    @property
+    def source(self) -> scenarios.Source:
+        """Its text, and the directory to which its names of files are relative."""
+        return replace(self._source, base_dir=str(self._base_dir.path))
 
     @property
     def loaded(self) -> _native.Scenario:

@@ -31,14 +31,16 @@ class Table:
 
     def __init__(self, run: Run, name: str) -> None:
         self._run, self._name = run, name
-        self._native = _native.table(str(run.folder), name)
+        self._folder = str(run.folder)
+        self._native = _native.table(self._folder, name)
 
     def __reduce__(self) -> tuple[type[Table], tuple[Run, str]]:
         return type(self), (self._run, self._name)
 
     def _read(self) -> _native.Table:
         """Return the engine's table, after a check that the folder holds the results that were opened."""
-        self._run.check()
+        if (folder := str(self._run.folder)) != self._folder:
+            self._folder, self._native = folder, _native.table(folder, self._name)
         return self._native
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline import integrity
 from weftline.errors import DamagedError, InputError
+from weftline.kept_paths import KeptPath
 from weftline.measures import deadlines, evidence, judgements, stats, steady
 from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.judgements import Reason, Separation, Verdict
@@ -44,17 +45,17 @@ class Runs(Mapping[int, Run]):
     """Runs by seed, each opened when it is first looked at."""
 
     def __init__(self, folders: Mapping[int, Path]) -> None:
-        self._folders = folders
+        self._folders = {seed: KeptPath(folder) for seed, folder in folders.items()}
         self._opened: dict[int, Run] = {}
 
     def __getitem__(self, seed: int) -> Run:
         if seed not in self._opened:
-            self._opened[seed] = Run.read(self._folders[seed])
+            self._opened[seed] = Run.read(self.folder(seed))
         return self._opened[seed]
 
     def folder(self, seed: int) -> Path:
         """Return where the run of a seed is."""
-        return self._folders[seed]
+        return self._folders[seed].path
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._folders)
@@ -81,7 +82,7 @@ class SweepResult:
     Attributes
     ----------
     path : Path
-        The result store.
+        The result store, as it was given; the absolute path in another working directory.
     name, question : str
         As the sweep's file has them.
     axes : list of AxisOfResult
@@ -101,7 +102,7 @@ class SweepResult:
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any]) -> None:
-        self.path = path
+        self._path = KeptPath(path)
         self.name = str(about["name"])
         self.question = str(about["question"])
         self.seeds = [int(seed) for seed in about["seeds"]]
@@ -137,6 +138,11 @@ class SweepResult:
         self.combinations = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items()]
         self.cells = [cell for cell in self.combinations if cell.runs]
         self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
+
+    @property
+    def path(self) -> Path:
+        """The result store, as it was given; the absolute path in another working directory."""
+        return self._path.path
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> SweepResult:
