@@ -99,6 +99,33 @@ def test_a_number_that_is_partly_without_a_workload_says_so(tmp_path):
     assert not [r for r in whole.reasons("step_mean of train", whole.cells[0]) if r.kind == "ended early"]
 
 
+def test_jobs_loops_and_traces_that_end_early_are_named_where_the_rest_has_a_chosen_length(tmp_path):
+    web = {"kind": "poisson", "group": "web", "size": "20KB", "load": 0.1, "duration": "12ms"}
+    train = {"kind": "collective", "operation": "ring-all-reduce", "bytes": "1MB", "hosts": "0-3"}
+    short = {**train, "group": "short", "repeat": 3}
+    loop = {"kind": "closed-loop", "group": "loop", "size": "50KB", "clients": "4", "servers": "5"}
+    flows = [{"src": 6, "dst": 7, "size": "10KB", "start": f"{at}us"} for at in (0, 500, 1000)]
+    trace = {"kind": "flows", "group": "trace", "flows": flows}
+    once = {**train, "group": "once", "repeat": 1}
+    event = {**trace, "group": "event", "flows": [{**one, "start": "0us"} for one in flows]}
+
+    def named(name, *workloads):
+        found = swept(list(workloads), tmp_path / f"{len(list(tmp_path.iterdir()))}", seeds=1)
+        reasons = found.reasons(name, found.cells[0])
+        return [one.text.split(" at ")[0] for one in reasons if one.kind == "ended early"]
+
+    of_web, of_train = "slowdown_mean of web", "step_mean of long"
+    assert named(of_web, web, short) == ["short ended"]
+    assert named(of_web, web, {**loop, "requests": 20}) == ["loop ended"]
+    assert named(of_web, web, trace) == ["trace ended"]
+    assert named(of_train, {**train, "group": "long", "repeat": 9}, short) == ["short ended"]
+    assert named(of_web, {**web, "duration": "2ms"}, {**short, "start": "1ms"}) == ["short began"]
+    # One event, and numbers of what is as long as it is.
+    assert named(of_web, web, once, event) == named("slowdown_mean of short", web, short) == []
+    assert named("slowdown_mean of trace", trace, {**loop, "requests": 3}) == []
+    assert named("step_mean of short", short, {**loop, "requests": 500}) == []
+
+
 ROUNDS = {
     "kind": "incast",
     "arrivals": "periodic",

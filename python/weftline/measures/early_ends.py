@@ -3,12 +3,17 @@
 The mean step of a job next to storage is not known where the storage ends, or begins, halfway: it mixes steps
 with and without it, and a longer run of the rest changes it. Workloads of random arrivals, of bulk flows and
 of rounds (periodic incasts, repeated permutations) are examined.
+
+Jobs of several steps, job files, closed loops and traces are as long as they are. They are examined only for
+numbers whose own length is a choice too: those of steps, where a job has several, and of flows at random, in
+rounds, in closed loops or of such jobs. Between two traces nothing is named: what both do is all there is.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from weftline import quantities
@@ -32,8 +37,9 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
         return ""
     found = []
     for run, one in zip(runs, flows, strict=True):
-        asked = _asked_times(run.scenario.get("workload") or [], one.group)
-        if asked and (run.out / "flows.parquet").exists():
+        if not (run.out / "flows.parquet").exists():
+            continue
+        if asked := _asked_times(run, one.group):
             found += _partly(run, one, asked, of_steps=of_steps, of_requests=evidence.is_of_requests(name))
     if not found:
         return ""
@@ -46,19 +52,75 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
     return f"{group} {what} at {quantities.time_text(at)}, {after}{percent:.0f} % of the time {times} {of}"
 
 
-def _asked_times(workloads: Sequence[Mapping[str, Any]], group: str | None) -> dict[str, tuple[float, float]]:
-    """Return the groups of the workloads that are examined, except one, and when arrivals begin and end."""
-    times: dict[str, tuple[float, float]] = {}
+@dataclass
+class _Asked:
+    """When a group of examined workloads is to begin and end."""
+
+    begin: float
+    end: float
+    is_own_length: bool
+    """Whether one of them is as long as it is: see the head."""
+
+
+def _asked_times(run: Run, group: str | None) -> dict[str, _Asked]:
+    """Return the groups of the workloads that are examined, except one, and when they begin and end."""
+    workloads = run.scenario.get("workload") or []
+    found: dict[str, _Asked] = {}
     for one in workloads if len(workloads) > 1 else []:
         name = steady.group_of(one)
-        if name == group or not (steady.is_random(one) or steady.apart(one) or one.get("kind") == "bulk"):
+        is_asked = steady.is_random(one) or steady.apart(one) > 0 or one.get("kind") == "bulk"
+        if name == group or not (is_asked or _has_own_length(one)):
             continue
         is_by_count = steady.is_random(one) and int(one.get("count", 0))
         begin, end = steady.asked_times(one)
         end = 0.0 if is_by_count or end == math.inf else end
-        first, last = times.get(name, (begin, end))
-        times[name] = min(first, begin), max(last, end)
-    return times
+        if not is_asked:
+            lasts = _times_of_flows(run, name)
+            if lasts is None:
+                continue
+            begin, end = (lasts[0] if one["kind"] in TRACES else begin), lasts[1]
+        known = found.setdefault(name, _Asked(begin, end, not is_asked))
+        known.begin, known.end = min(known.begin, begin), max(known.end, end)
+        known.is_own_length |= not is_asked
+    return found
+
+
+TRACES = ("trace", "flows")
+
+
+def _has_own_length(workload: Mapping[str, Any]) -> bool:
+    return workload.get("kind") in ("closed-loop", "job-file", *TRACES) or _has_steps(workload)
+
+
+def _has_steps(workload: Mapping[str, Any]) -> bool:
+    """Return whether a workload is a job of several steps."""
+    is_job = "placement" in workload  # only ranks are placed
+    return is_job and int(workload.get("steps", workload.get("repeat", 1))) > 1
+
+
+def _is_repeated(workload: Mapping[str, Any]) -> bool:
+    """Return whether a workload does the same again and again, as often as the scenario has chosen."""
+    is_random = steady.is_random(workload) or steady.apart(workload) > 0
+    return is_random or workload.get("kind") == "closed-loop" or _has_steps(workload)
+
+
+def _times_of_flows(run: Run, group: str) -> tuple[float, float] | None:
+    """Return the first start of a group's flows and the end of its last flow or step; None of one event.
+
+    It is one if all flows start before one of them has ended.
+    """
+    of = flow_rows.read(run)
+    flows = [
+        (start, math.inf if took is None else start + took)
+        for name, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True)
+        if name == group
+    ]
+    rows = [row for row in steps.own(run) if row["job"] == group]
+    if not flows or max(start for start, _ in flows) < min(end for _, end in flows):
+        return None
+    ends = [end for _, end in flows]
+    ends += [math.inf if row["finish_ns"] is None else row["finish_ns"] for row in rows]
+    return min(start for start, _ in flows), math.inf if steps.unbegun(run, group) else max(ends)
 
 
 Partly = tuple[float, str, str, float, float, float]
@@ -68,7 +130,7 @@ Partly = tuple[float, str, str, float, float, float]
 def _partly(
     run: Run,
     flows: Flows,
-    asked: dict[str, tuple[float, float]],
+    asked: dict[str, _Asked],
     *,
     of_steps: bool,
     of_requests: bool,
@@ -76,13 +138,19 @@ def _partly(
     of = flow_rows.read(run)
     ends = _ends(of, asked)
     counted = [] if of_steps or of_requests else flow_rows.chosen(run, flows, finished=None)
+    workloads = run.scenario.get("workload") or []
+    repeated = {steady.group_of(one) for one in workloads if _is_repeated(one)}
+    groups = set(of["group"])
     found: list[Partly] = []
     for group, end in ends.items():
-        begin, end = asked[group][0], max(end, asked[group][1])
+        own = asked[group]
+        begin, end = own.begin, max(end, own.end)
         if of_steps or of_requests:
-            first, last = _times_of_steps(run, flows, to_finish=of_steps)
+            of_jobs = repeated - {group} if own.is_own_length else None
+            first, last = _times_of_steps(run, flows, of_jobs, to_finish=of_steps)
         else:
-            starts = [of["start_ns"][n] for n in counted if of["group"][n] != group]
+            others = (groups & repeated if own.is_own_length else groups) - {group}
+            starts = [of["start_ns"][n] for n in counted if of["group"][n] in others]
             first, last = min(starts, default=0.0), max(starts, default=0.0)
         length = last - first
         if length > 0 and end < first + SHARE * length:
@@ -92,9 +160,15 @@ def _partly(
     return found
 
 
-def _times_of_steps(run: Run, flows: Flows, *, to_finish: bool) -> tuple[float, float]:
-    """Return when the first step starts and the last one ends (or starts); 0, 0 of a single event."""
+def _times_of_steps(
+    run: Run, flows: Flows, jobs: Collection[str] | None, *, to_finish: bool
+) -> tuple[float, float]:
+    """Return when the first step starts and the last one ends (or starts); 0, 0 of a single event.
+
+    `jobs`: the groups whose steps count, None: all.
+    """
     rows = [row for row in steps.own(run) if flows.group in (None, row["job"])]
+    rows = [row for row in rows if jobs is None or row["job"] in jobs]
     starts = [row["start_ns"] for row in rows]
     if not rows or (len(set(starts)) == 1 and all(row["operation"] == "incast" for row in rows)):
         return 0.0, 0.0
