@@ -124,13 +124,27 @@ def parse_sets(arguments: Sequence[str]) -> list[tuple[str, str]]:
         If one is not of this form, or replaces a table in which an earlier one sets a key.
     """
     found = [parse_set(argument) for argument in arguments]
-    for place, (path, _) in enumerate(found):
-        if earlier := replaced_by(path, [one for one, _ in found[:place]]):
-            raise InputError(
-                f"--set {path}: replaces the table in which an earlier --set has {earlier}: state {earlier} "
-                "after it"
-            )
+    if lost := first_lost(path for path, _ in found):
+        raise InputError(lost_text("--set", *lost))
     return found
+
+
+def first_lost(paths: Iterable[str]) -> tuple[str, str] | None:
+    """Return the first path, of some in order, that replaces a table, and the earlier one that it undoes."""
+    earlier: list[str] = []
+    for path in paths:
+        if lost := replaced_by(path, earlier):
+            return path, lost
+        earlier.append(path)
+    return None
+
+
+def lost_text(what: str, path: str, lost: str) -> str:
+    """Return the message on a path that replaces a table in which an earlier one sets a key."""
+    return (
+        f"{what}: {path} replaces the table in which {lost} is set before it, which would have no effect: "
+        f"set {lost} after {path}, or inside it"
+    )
 
 
 def replaced_by(path: str, earlier: Iterable[str]) -> str | None:
@@ -139,10 +153,18 @@ def replaced_by(path: str, earlier: Iterable[str]) -> str | None:
 
 
 def settings(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
-    """Return dotted paths with their values as TOML, from a dict of Python values."""
+    """Return dotted paths with their values as TOML, from a dict of Python values.
+
+    Raises
+    ------
+    InputError
+        If a value cannot be written, or one replaces a table in which an earlier one sets a key.
+    """
     if changes is not None and not isinstance(changes, Mapping):
         raise InputError(f'set: expected a dict such as {{"workload.0.load": 0.7}}, found {changes!r}')
     texts = [(str(path), value_to_toml(value)) for path, value in (changes or {}).items()]
+    if lost := first_lost(path for path, _ in texts):
+        raise InputError(lost_text("set", *lost))
     return [(utf8("set", path), utf8(f"set: {path}", text)) for path, text in texts]
 
 

@@ -364,6 +364,18 @@ def test_an_axis_that_replaces_a_table_in_which_a_key_is_set_is_refused(tmp_path
     for text, earlier in (('[set]\n"transport.controller.eta" = 0.9\n', r"\[set\]"), (eta, 'axis "eta"')):
         with pytest.raises(InputError, match=lost.format(earlier)):
             read(text + schemes, tmp_path, scenario)
-    with pytest.raises(InputError, match=r"an earlier --set has a\.b: state a\.b after it"):
+    with pytest.raises(InputError, match=r"--set: a replaces the table in which a\.b is set before it"):
         scenarios.parse_sets(["a.b=1", "a={ c = 2 }"])
+    with pytest.raises(InputError, match=r"set: a replaces the table in which a\.b is set before it"):
+        scenarios.settings({"a.b": 1, "a": {"c": 2}})
     assert scenarios.parse_sets(["a={ c = 2 }", "a.b=1"]) == [("a", "{ c = 2 }"), ("a.b", "1")]
+
+
+def test_one_table_that_undoes_its_own_earlier_key_is_refused(tmp_path, scenario):
+    undone = '{ "transport.controller.eta" = 0.5, "transport.controller" = { kind = "hpcc" } }'
+    axis = f'[[axis]]\nname = "scheme"\nvariants = [{{ name = "low", set = {undone} }}]\n'
+    with pytest.raises(InputError, match=r'axis "scheme", variant "low": transport.controller replaces'):
+        read(axis, tmp_path, scenario)
+    axes = '[[axis]]\nkey = "workload.0.load"\nvalues = [0.5]\n'
+    with pytest.raises(InputError, match=r"\[set\]: transport.controller replaces"):
+        read(f"set = {undone}\n{axes}", tmp_path, scenario)
