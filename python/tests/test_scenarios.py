@@ -71,6 +71,10 @@ def test_bytes_are_written_in_powers_of_ten(value, text):
 
 def test_bytes_are_read_with_their_unit():
     assert quantities.parse_bytes("200KB") == 200_000
+    # Every text of three digits is the whole number that it says, also 64.1 KB.
+    for size in range(100, 1000):
+        for text, unit in ((f"{size / 10}KB", 100), (f"{size / 100}MB", 10_000)):
+            assert int(quantities.parse_bytes(text)) == size * unit
     assert quantities.parse_bytes("32MiB") == 32 * 2**20
     for wrong in ("200", "KB", "1.2.3KB", "5 parsecs"):
         with pytest.raises(InputError):

@@ -9,6 +9,7 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from fractions import Fraction
 
 from weftline.errors import InputError
 
@@ -38,8 +39,9 @@ def parse_time_ns(text: str) -> float:
 def _parsed(pattern: re.Pattern[str], text: str, units: Mapping[str, float], expected: str) -> float:
     match = pattern.match(str(text))
     if match and match[2] in units:
-        with contextlib.suppress(ValueError):
-            return float(match[1]) * units[match[2]]
+        # 64.1 KB are 64,100 B: the product of the two floating-point numbers is less.
+        with contextlib.suppress(ValueError, OverflowError):
+            return float(Fraction(match[1]) * Fraction(units[match[2]]))
     raise InputError(f"expected {expected}, found {text!r}")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from weftline.measures import flow_rows, readings, spread
+from weftline.measures import flow_rows, networks, readings, spread
 from weftline.measures.metrics import METRICS, Flows, metric
 
 
@@ -10,6 +10,11 @@ from weftline.measures.metrics import METRICS, Flows, metric
 def last_start(monkeypatch):
     """The last flow starts at 3 ms, whether or not goodput was measured."""
     monkeypatch.setattr(flow_rows, "last_start_ns", lambda run: run.last_start_ns)
+    # Two uplinks, a port that leads to a host, and one of a host, whose name is not "host0".
+    sides = {"leaf0.p1": (False, False), "leaf0.p2": (False, False), "leaf0.p0": (False, True)}
+    sides |= {"gpu0.p0": (True, False)}
+    known = {port: networks.PortSides(*side) for port, side in sides.items()}
+    monkeypatch.setattr(networks, "port_sides", lambda run: known)
 
 
 class Spread:
@@ -35,7 +40,8 @@ class Spread:
         return {
             "leaf0.p1": [[1e6, 0.6], [2e6, 0.0], [3e6, 0.4], [4e6, 0.0]],
             "leaf0.p2": [[1e6, 0.2], [2e6, 0.0], [3e6, 0.4], [4e6, 0.9]],
-            "host0.p0": [[1e6, 1.0], [2e6, 1.0], [3e6, 1.0], [4e6, 1.0]],
+            "leaf0.p0": [[1e6, 0.5], [2e6, 0.9], [3e6, 0.7], [4e6, 1.0]],
+            "gpu0.p0": [[1e6, 1.0], [2e6, 1.0], [3e6, 1.0], [4e6, 1.0]],
         }
 
 
@@ -48,7 +54,7 @@ def test_imbalance_is_the_spread_over_the_mean_while_flows_start():
 
 def test_loads_are_over_the_whole_intervals_until_the_last_flow_starts():
     assert readings.throughput(of_hosts=True)(Spread()) == 1
-    assert readings.throughput(of_hosts=False)(Spread()) == pytest.approx((1.0 + 0.6) / 6)
+    assert readings.throughput(of_hosts=False)(Spread()) == pytest.approx(0.7)
 
 
 def test_intervals_that_are_longer_than_the_time_in_which_flows_start_give_no_number():

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native, controllers
@@ -21,13 +24,45 @@ def built(run: Run) -> dict[str, Any] | None:
 
     A topology that came from a file needs that file; the file may have been removed since.
     """
-    path = run.folder / "scenario.toml"
+    return _built(run.folder / "scenario.toml", run.out)
+
+
+def _built(path: Path, base_dir: Path) -> dict[str, Any] | None:
     try:
         text = path.read_text("utf-8")
         laws = controllers.stand_ins(text)
-        return json.loads(_native.Scenario(text, str(path), str(run.out), controllers=laws).network())
+        return json.loads(_native.Scenario(text, str(path), str(base_dir), controllers=laws).network())
     except (InputError, RunFailed, OSError, ValueError):
         return None
+
+
+@dataclass(frozen=True)
+class PortSides:
+    """Where a port is, and where it sends to."""
+
+    of_host: bool
+    to_host: bool
+
+
+def port_sides(run: Run) -> dict[str, PortSides]:
+    """Return the sides of each port of a run's network by its name, such as ``leaf0.p3``.
+
+    Empty if the network cannot be built any more.
+    """
+    path = run.folder / "scenario.toml"
+    return _port_sides(path, run.out, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _port_sides(path: Path, base_dir: Path, modified: int) -> dict[str, PortSides]:
+    del modified  # part of the key alone
+    network = _built(path, base_dir)
+    found: dict[str, PortSides] = {}
+    for link in network["links"] if network else ():
+        is_host = [network["nodes"][link[end]]["kind"] == "host" for end in "ab"] if network else []
+        found[link["a_port"]] = PortSides(*is_host)
+        found[link["b_port"]] = PortSides(*reversed(is_host))
+    return found
 
 
 def hosts(network: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
-from weftline.measures import audit, decoded, flow_rows, over_time, sharing
+from weftline.measures import audit, decoded, flow_rows, networks, over_time, sharing
 from weftline.measures.flow_rows import ALL, Flows
 
 if TYPE_CHECKING:
@@ -173,14 +173,20 @@ def share_of(group: str) -> Reader:
 
 
 def throughput(of_hosts: bool) -> Reader:
-    """Mean utilisation of the ports of hosts, or of the other measured ones, until the last flow starts."""
+    """Mean utilisation of ports of hosts, or of those of switches to hosts, until the last flow starts."""
 
     def read(run: Run) -> float | None:
         measured = over_time.interval_ns(run, "utilisation") or over_time.intervals(run, "utilisation")
         if not measured or (last := flow_rows.last_start_ns(run)) is None:
             return None
         means = over_time.means_until(run, "utilisation", last)
-        chosen = [mean for port, mean in means.items() if port.startswith("host") == of_hosts]
+        sides = networks.port_sides(run)
+        chosen = [
+            mean
+            for port, mean in means.items()
+            if port in sides
+            and (sides[port].of_host if of_hosts else sides[port].to_host and not sides[port].of_host)
+        ]
         return math.fsum(chosen) / len(chosen) if chosen else None
 
     return read

@@ -1,8 +1,9 @@
 """How traffic was spread over links, and how long a failure cost packets: numbers of one run.
 
-Links are those that `measure.utilisation` names, without those of hosts; only the intervals count that end
-by the start of the last flow, so that what drains in the end does not. Where none does, because all flows
-start at once or the interval is too long, there is no number.
+Links are those between switches that `measure.utilisation` names, in both directions; where it names none of
+these, the links from switches to hosts. Only the intervals count that end by the start of the last flow, so
+that what drains in the end does not. Where none does, because all flows start at once or the interval is too
+long, there is no number.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from weftline.measures import flow_rows, over_time, recovery
+from weftline.measures import flow_rows, networks, over_time, recovery
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 def _links(run: Run) -> dict[str, list[float]]:
     """Return the utilisation of each measured link over whole intervals, until the last flow has started."""
     ports = over_time.intervals(run, "utilisation")
-    links = {port: points for port, points in ports.items() if not port.startswith("host")}
+    sides = networks.port_sides(run)
+    of_switches = {port: sides[port] for port in ports if port in sides and not sides[port].of_host}
+    links = [port for port, side in of_switches.items() if not side.to_host] or list(of_switches)
     if not links or (last := flow_rows.last_start_ns(run)) is None:
         return {}
-    return {port: over_time.values_until(found, last) for port, found in links.items()}
+    return {port: over_time.values_until(ports[port], last) for port in links}
 
 
 def _means(run: Run) -> list[float]:

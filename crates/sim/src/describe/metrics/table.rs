@@ -218,8 +218,8 @@ pub(super) const METRICS: &[Metric] = &[
         "received_share",
         Unit::Share,
         "load at the receivers' links",
-        "Mean utilisation of the measured ports of switches until the last flow starts, over whole intervals. \
-         None where an interval of measure.utilisation is longer than that.",
+        "Mean utilisation of the measured ports from switches to hosts until the last flow starts, over whole \
+         intervals. None where an interval of measure.utilisation is longer than that.",
     )
     .axis("receivers' links in use (%)")
     .higher_is_better(),
@@ -403,16 +403,16 @@ pub(super) const METRICS: &[Metric] = &[
         "utilisation_mean",
         Unit::Share,
         "utilisation of the measured links, mean",
-        "Mean utilisation of the links that measure.utilisation records, hosts' apart, until the last flow \
-         starts. None where its interval is longer than that.",
+        "Mean utilisation of the links between switches that measure.utilisation records (without any, \
+         from switches to hosts) until the last flow starts. None where its interval is longer than that.",
     )
     .axis("utilisation of the measured links (%)"),
     run(
         "utilisation_max",
         Unit::Share,
         "utilisation of the busiest measured link",
-        "Mean utilisation of the busiest link that measure.utilisation records, hosts' apart, until the last \
-         flow starts. None where its interval is longer than that.",
+        "Mean utilisation of the busiest link between switches that measure.utilisation records (without \
+         any, from a switch to a host) until the last flow starts. None where its interval is longer than that.",
     ),
     run(
         "imbalance",
