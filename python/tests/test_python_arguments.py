@@ -124,3 +124,12 @@ def test_findings_that_find_no_room_are_a_failure_and_not_wrong_input(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError):
         found.save(tmp_path / "file")
+
+
+@pytest.mark.parametrize("argument", ["jobs", "threads"])
+@pytest.mark.parametrize("value", [-1, 0, 1.5, "2", True])
+def test_a_sweep_names_the_count_that_is_wrong(tmp_path, argument, value):
+    (tmp_path / "small.toml").write_text(SCENARIO)
+    with pytest.raises(InputError, match=f"^{argument}: expected a whole number from 1"):
+        weftline.sweep(tmp_path / "small.toml", {"seed": [1]}, out=tmp_path / "s", **{argument: value})
+    assert not (tmp_path / "s").exists()

@@ -11,7 +11,7 @@ from weftline import _native, scenarios
 from weftline.cli.main import main
 from weftline.errors import DamagedError, InputError, ResultsWarning
 from weftline.measures import flow_rows, over_time
-from weftline.measures.metrics import METRICS
+from weftline.measures.metrics import METRICS, metric
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
@@ -167,3 +167,14 @@ def test_what_a_relative_path_opened_is_read_from_another_working_directory(run,
     assert len(stored.rows) == 2 and stored.path == tmp_path / "s"
     assert pickle.loads(pickle.dumps(scenario)).resolved == scenario.resolved
     assert scenario.run(out="t").summary["flows"] == 1
+
+
+def test_an_answer_that_is_changed_does_not_change_the_next_one(run):
+    def answers():
+        return run.completion(), run.slowdown(), metric("fct_p99").read(run)
+
+    before = json.dumps(answers())
+    completion, slowdown, _ = answers()
+    completion["fct_ns"]["p99"] /= 1e6
+    slowdown["overall"]["p50"] = slowdown["bins"].clear()
+    assert json.dumps(answers()) == before

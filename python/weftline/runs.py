@@ -160,8 +160,9 @@ class Run:
         self._out = KeptPath(out)
         self.summary = summary
         self.reused = False
-        self._slowdowns: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self._completions: dict[tuple[Any, ...], dict[str, Any]] = {}
+        # As texts, so that what a caller changes in an answer is not in the next one.
+        self._slowdowns: dict[tuple[Any, ...], str] = {}
+        self._completions: dict[tuple[Any, ...], str] = {}
         self._mark: Mapping[str, str] | bytes | None = None
 
     @classmethod
@@ -262,9 +263,13 @@ class Run:
         """One row per rank and step of a job graph, such as a collective (see docs/results.md)."""
         return Table(self, "ranks")
 
-    @cached_property
+    @property
     def steps(self) -> list[dict[str, Any]]:
         """The rows of `jobs` as dicts; empty for a run without jobs, or of an earlier version."""
+        return [dict(row) for row in self._steps]
+
+    @cached_property
+    def _steps(self) -> list[dict[str, Any]]:
         return json.loads(_native.jobs(str(self.folder)))
 
     def slowdown(
@@ -294,8 +299,8 @@ class Run:
         asked = (bins, scheme, group)
         if asked not in self._slowdowns:
             # Millions of flows take their time to read, and a page asks for the same several times.
-            self._slowdowns[asked] = json.loads(_native.slowdown(str(self.folder), *asked))
-        return self._slowdowns[asked]
+            self._slowdowns[asked] = _native.slowdown(str(self.folder), *asked)
+        return json.loads(self._slowdowns[asked])
 
     def completion(
         self,
@@ -343,8 +348,8 @@ class Run:
         """Return the same of flows chosen by size and group; 0 flows count if the run lacks the group."""
         asked = (flows.min_size, flows.max_size, flows.group)
         if asked not in self._completions:
-            self._completions[asked] = json.loads(_native.completion(str(self.folder), *asked))
-        return self._completions[asked]
+            self._completions[asked] = _native.completion(str(self.folder), *asked)
+        return json.loads(self._completions[asked])
 
     def distribution(
         self, column: str = "slowdown", *, group: str | None = None, max_points: int = 300, **old: int
@@ -430,21 +435,25 @@ class Run:
         _check_time("to_ns", until)
         return json.loads(_native.shares(str(self.folder), from_ns, until))
 
-    @cached_property
+    @property
     def queues(self) -> dict[str, Any] | None:
         """Queue length over all sampled ports, from a histogram of bins of 1000 bytes; None if not measured.
 
         ``percentiles``: the lower edges of the bins that they lie in, and the exact ``max``, in bytes;
         ``cdf``: ``[[bytes, share of samples that are shorter], ...]``, at the upper edges of bins.
         """
+        found = json.loads(self._queues)
+        return found if found and found.get("cdf") else None
+
+    @cached_property
+    def _queues(self) -> str:
         folder = str(self.folder)
         try:
-            found = json.loads(_native.queues(folder))
+            return _native.queues(folder)
         except DamagedError:
             raise
         except (InputError, RunFailed):
-            return None
-        return found if found and found.get("cdf") else None
+            return "null"
 
     def over_time(self, metric: str, *, every_ns: float = 0, max_points: int = 400) -> dict[str, list[Any]]:
         """Return ``{entity: [[time_ns, value], ...]}`` of one metric, thinned; empty if not measured.

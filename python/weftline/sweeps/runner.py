@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ from weftline.sweeps.store import Point, Store
 from weftline.sweeps.sweepfile import Choice, Sweep
 from weftline.terminal import ProgressLine
 
+MAX_COUNT = 10**6
+"""The maximum number of parallel runs, and of threads of a run."""
 LONGEST_LOOK_SECONDS = 20.0
 """Time limit of the estimate of combinations; the others are taken to be like those."""
 
@@ -324,6 +327,8 @@ def sweep(
     """
     if on not in ("local", "ray"):
         raise InputError(f'on: expected "local" or "ray", found {on!r}')
+    for key, count in (("jobs", 1 if jobs is None else jobs), ("threads", threads)):
+        _check_count(key, count)
     given: dict[str, Any] = {
         "set": set,
         "controllers": controllers,
@@ -349,6 +354,12 @@ def sweep(
         raise RunFailed(executor.error_text(error, Store(planned.path))) from None
     warn(result.warnings)
     return result
+
+
+def _check_count(key: str, found: Any) -> None:
+    is_whole = isinstance(found, Integral) and not isinstance(found, bool)
+    if not is_whole or not 1 <= int(found) <= MAX_COUNT:
+        raise InputError(f"{key}: expected a whole number from 1 to {MAX_COUNT}, found {found!r}")
 
 
 def other_versions(plan: Plan) -> list[str]:

@@ -217,14 +217,14 @@ def read(data: Mapping[str, Any], *, file: str, base_dir: Path, text: str = "") 
 
 def _refuse_lost(settings: Mapping[str, Any], axes: Mapping[str, Axis], where: Where) -> None:
     """Refuse a table that replaces one in which what comes before it sets a key."""
-    if lost := scenarios.first_lost(settings):
-        raise InputError(f"{where('', 'set')}: {scenarios.lost_text('[set]', *lost)}")
+    if undone := scenarios.first_lost(settings):
+        raise InputError(f"{where('', 'set')}: {scenarios.lost_text('[set]', *undone)}")
     earlier = dict.fromkeys(settings, "[set]")
     for number, axis in enumerate(axes.values()):
         for name, variant in axis.variants.items():
-            if lost := scenarios.first_lost(variant):
+            if undone := scenarios.first_lost(variant):
                 what = f'axis "{axis.name}", variant "{name}"'
-                raise InputError(f"{where('', 'axis', number)}: {scenarios.lost_text(what, *lost)}")
+                raise InputError(f"{where('', 'axis', number)}: {scenarios.lost_text(what, *undone)}")
         for path in dict.fromkeys(path for variant in axis.variants.values() for path in variant):
             if lost := scenarios.replaced_by(path, earlier):
                 raise InputError(
