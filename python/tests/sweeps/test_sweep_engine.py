@@ -241,6 +241,22 @@ def test_percentiles_of_few_requests_and_of_no_flows_are_warned_of(tmp_path):
     assert hint in tables.warnings(found)
 
 
+def test_a_sweep_of_queues_states_that_ports_of_hosts_count(tmp_path):
+    incast = {"kind": "incast", "senders": 2, "size": "10KB"}
+    scenario = {"topology": {"kind": "star", "hosts": 4}, "workload": [incast]}
+
+    def noted(ports: str, metric: str = "queue_p99") -> list[str]:
+        measure = {"queue_histogram": {"ports": ports, "every": "1us"}}
+        report = {"metrics": [metric]}
+        found = weftline.sweep(
+            {**scenario, "measure": measure}, {}, seeds=1, report=report, out=tmp_path / "s"
+        )
+        return [note for note in tables.notes(found) if note.startswith("Metrics of queues")]
+
+    assert noted("*") == ["Metrics of queues are of 4 switch ports and 4 host ports."]
+    assert noted("s0") == [] == noted("*", "slowdown_p99")
+
+
 def test_an_overload_is_no_steady_state_and_a_light_load_is(tmp_path):
     (tmp_path / "md1.toml").write_text(MD1.replace('10Gbps"\nload_counts', '20Gbps"\nload_counts'))
     report = {"metrics": ["slowdown_mean"]}

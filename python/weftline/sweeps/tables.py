@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weftline.measures import evidence, run_warnings, stats
+from weftline.measures import evidence, given, queue_ports, run_warnings, stats
 from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import Flows, metric
@@ -298,7 +298,14 @@ def notes(result: SweepResult) -> list[str]:
     found += filter(None, [result.choice.counts_text(result.runs)])
     flows = Flows(group=report.group)
     pooled = (evidence.pooled_text(name, result.runs, flows) for name in result.metrics)
-    return found + list(filter(None, pooled))
+    return found + list(filter(None, [*pooled, _ports_text(result)]))
+
+
+def _ports_text(result: SweepResult) -> str:
+    """Return which ports the metrics of queues are of, where ports of hosts are among them."""
+    if not any("queue_histogram" in metric(name).measured_by for name in result.metrics):
+        return ""
+    return queue_ports.note([given.result_line(result, _name(cell), cell) for cell in result.cells])
 
 
 def _runs_text(result: SweepResult) -> str:
