@@ -12,6 +12,7 @@ from weftline.cli.main import main
 from weftline.errors import DamagedError, InputError, ResultsWarning
 from weftline.measures import flow_rows, over_time
 from weftline.measures.metrics import METRICS, metric
+from weftline.sweeps import store
 
 pytestmark = pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
 
@@ -178,3 +179,51 @@ def test_an_answer_that_is_changed_does_not_change_the_next_one(run):
     completion["fct_ns"]["p99"] /= 1e6
     slowdown["overall"]["p50"] = slowdown["bins"].clear()
     assert json.dumps(answers()) == before
+
+
+@pytest.fixture
+def traced(tmp_path):
+    """A scenario of a trace, and what writes a trace of some flows."""
+
+    def write(folder, flows):
+        folder.mkdir(exist_ok=True)
+        rows = [f"{flow},3,1000,0\n" for flow in range(flows)]
+        (folder / "t.csv").write_text("".join(["src,dst,size_bytes,start_ns\n", *rows]))
+
+    star = {"kind": "star", "hosts": 4}
+    return {"topology": star, "workload": [{"kind": "trace", "file": "t.csv"}]}, write
+
+
+def test_a_scenario_whose_file_was_written_since_is_not_run_as_of_the_new_one(tmp_path, monkeypatch, traced):
+    scenario, write = traced
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, 1)
+    before = weftline.Scenario(scenario)
+    write(tmp_path, 3)
+    with pytest.raises(InputError, match=r"t\.csv: was written since this Scenario read it"):
+        before.run(out="run")
+    assert not (tmp_path / "run").exists()
+    assert weftline.run(scenario, out="run").summary["flows"] == 3
+
+
+def test_a_scenario_that_is_unpickled_elsewhere_has_the_files_of_its_own_folder(
+    tmp_path, monkeypatch, traced
+):
+    scenario, write = traced
+    for name, flows in (("a", 1), ("b", 3)):
+        write(tmp_path / name, flows)
+    monkeypatch.chdir(tmp_path / "a")
+    pickled = pickle.dumps(weftline.Scenario(scenario))
+    monkeypatch.chdir(tmp_path / "b")
+    assert pickle.loads(pickled).run(out="run").summary["flows"] == 1
+
+
+def test_a_sweep_does_not_mix_two_contents_of_a_file(tmp_path, monkeypatch, traced):
+    scenario, write = traced
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, 1)
+    point = store.point(tmp_path / "s", scenarios.load(scenario), {}, 1, name="p")
+    assert point.scenario().check()
+    write(tmp_path, 3)
+    with pytest.raises(InputError, match=r"t\.csv: the content has changed since the sweep began"):
+        point.scenario()

@@ -74,9 +74,12 @@ class Scenario:
         self._source, self._base_dir = source, KeptPath(source.base_dir)
         self._asked = (changes, seed)
         self._loaded = self._load()
+        self._files = self._files_now()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return (self.source, *self._asked)
+        # Whoever unpickles it may have another working directory.
+        source = replace(self._source, base_dir=os.path.abspath(self._base_dir.path))
+        return (source, *self._asked)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self._take(*state)
@@ -91,6 +94,29 @@ class Scenario:
             changes = [*changes, *moved]
             found = _native.Scenario(source.text, source.file, source.base_dir, changes, seed, laws)
         return found
+
+    def _files_now(self) -> dict[str, tuple[int, int, int]]:
+        """Return place, size and time of writing of each file that it names, as they are now."""
+        found = {}
+        base_dir = self.source.base_dir
+        for name in scenarios.named_files(self.resolved, base_dir):
+            for path in scenarios.files_of(base_dir, name):
+                with contextlib.suppress(OSError):
+                    is_now = path.stat()
+                    found[os.path.abspath(path)] = (is_now.st_ino, is_now.st_size, is_now.st_mtime_ns)
+        return found
+
+    def _check_files(self) -> None:
+        """Refuse to run what was read from files that have changed since: it would be stored as theirs."""
+        now = self._files_now()
+        changed = sorted(
+            path for path in self._files.keys() | now.keys() if self._files.get(path) != now.get(path)
+        )
+        if changed:
+            raise InputError(
+                f"{changed[0]}: was written since this Scenario read it: make the Scenario again to run what "
+                "the file holds now"
+            )
 
     @property
     def source(self) -> scenarios.Source:
@@ -152,6 +178,7 @@ class Scenario:
         if progress is not None and not callable(progress):
             raise InputError(f"progress: expected a function or None, found {progress!r}")
         check_limits(threads, memory)
+        self._check_files()
         place = self.place(out, force=force)
         found = place.stored
         foreseen: list[str] = []
@@ -190,6 +217,7 @@ class Scenario:
 
         `claim` is the right to write there, of a `Place`; the run takes it over, or makes its own.
         """
+        self._check_files()
         loaded, watch = self._loaded, None
         if self.source.controllers:
             from weftline import controllers, hidden_inputs
@@ -199,6 +227,7 @@ class Scenario:
             loaded = self._load({**self.source.controllers, **{law.name: law for law in laws}})
             watch = hidden_inputs.Watch(laws) if laws else None
         made_of = provenance.of(self.resolved, self.source, self._asked[0])
+        self._check_files()
         with watch.on() if watch else contextlib.nullcontext():
             loaded.run(
                 str(out),

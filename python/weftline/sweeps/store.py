@@ -76,8 +76,21 @@ class Point:
         return self.folder.name
 
     def scenario(self) -> Scenario:
-        """Return the scenario of the point, read again."""
-        return Scenario.of(self.source, list(self.settings), seed=self.seed)
+        """Return the scenario of the point, read again.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read any more, or a file that it names is another than when the point was made.
+        """
+        found = Scenario.of(self.source, list(self.settings), seed=self.seed)
+        files = scenarios.named_files(found.resolved, self.source.base_dir)
+        if files and content_key(found.resolved, self.source) != self.key:
+            raise InputError(
+                f"{' or '.join(files)}: the content has changed since the sweep began; earlier runs have "
+                "that of then: start the sweep again for runs of what the file holds now"
+            )
+        return found
 
 
 def point(
