@@ -10,7 +10,7 @@ import weftline
 from weftline import _native, scenarios
 from weftline.cli.main import main
 from weftline.errors import DamagedError, InputError, ResultsWarning
-from weftline.measures import flow_rows, over_time
+from weftline.measures import flow_rows, over_time, pooling
 from weftline.measures.metrics import METRICS, metric
 from weftline.sweeps import store
 
@@ -227,3 +227,15 @@ def test_a_sweep_does_not_mix_two_contents_of_a_file(tmp_path, monkeypatch, trac
     write(tmp_path, 3)
     with pytest.raises(InputError, match=r"t\.csv: the content has changed since the sweep began"):
         point.scenario()
+
+
+def test_flows_are_the_same_where_a_link_alone_is_faster(tmp_path):
+    def runs(name, **changes):
+        return [
+            weftline.run(SCENARIO, set=changes, seed=seed, out=tmp_path / f"{name}{seed}") for seed in (1, 2)
+        ]
+
+    base = runs("base")
+    assert pooling.same_traffic(base, runs("slower", **{"topology.host_link.delay": "2us"}))
+    assert not pooling.same_traffic(base, runs("larger", **{"topology.hosts": 5}))
+    assert not pooling.same_traffic(base, runs("loaded", **{"workload.0.load": 0.5}))

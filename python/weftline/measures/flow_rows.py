@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 from collections.abc import Sequence
@@ -48,6 +49,7 @@ class Flows:
 ALL = Flows()
 
 
+_OFFERED = ("flow_id", "src", "dst", "size_bytes", "start_ns", "group")
 _COLUMNS = ("start_ns", "size_bytes", "group", "fct_ns", "ideal_fct_ns", "slowdown")
 
 
@@ -62,6 +64,21 @@ def _read(folder: Path, modified: int) -> dict[str, list[Any]]:
 
     del modified  # part of the key alone
     return columns.read(_native.table(str(folder), "flows"), _COLUMNS)
+
+
+def offered(run: Run) -> bytes:
+    """Return a digest of the flows that a run was offered: number, ends, size, start and group of each."""
+    return _offered(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _offered(folder: Path, modified: int) -> bytes:
+    from weftline import _native
+
+    del modified  # part of the key alone
+    found = columns.read(_native.table(str(folder), "flows"), _OFFERED)
+    rows = sorted(zip(*(found[column] for column in _OFFERED), strict=True))
+    return hashlib.sha256(repr(rows).encode()).digest()
 
 
 def pooled(runs: Sequence[Run], flows: Sequence[Flows], column: str) -> dict[int, float]:

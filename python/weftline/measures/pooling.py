@@ -21,6 +21,7 @@ from typing import Any
 
 from weftline import provenance, scenarios
 from weftline.errors import Conflict
+from weftline.measures import flow_rows
 from weftline.runs import Run
 
 KeyPath = tuple[str, ...]
@@ -352,14 +353,35 @@ def _is_traffic(path: KeyPath, *, framed: bool) -> bool:
 def same_traffic(one: Sequence[Run], other: Sequence[Run]) -> bool:
     """Return whether two lines of runs met the same flows under each seed that both have.
 
-    Runs with the same fingerprint did, whatever their settings say.
+    Runs with the same fingerprint did, whatever their settings say, and runs whose tables have the same
+    flows, such as of networks of which one has a faster link.
     """
     by_seed = {seed_of(run): run for run in other}
     common = [(run, by_seed[seed_of(run)]) for run in one if seed_of(run) in by_seed]
     return all(
-        (traffic_of(a) == traffic_of(b) and _as_many_flows(a, b)) or are_same_bits([a], [b])
+        (traffic_of(a) == traffic_of(b) and _as_many_flows(a, b))
+        or are_same_bits([a], [b])
+        or are_same_flows(a, b)
         for a, b in common
     )
+
+
+MAX_COMPARED = 2_000_000
+"""Runs with more flows are not compared flow by flow."""
+
+
+def are_same_flows(a: Run, b: Run) -> bool:
+    """Whether the tables of two finished runs have the same flows."""
+    counts = [run.summary.get("flows") for run in (a, b) if status_of(run) == "done"]
+    tables = [(run.out / "flows.parquet").exists() for run in (a, b)]
+    if (
+        len(counts) < 2
+        or counts[0] != counts[1]
+        or not 0 < (counts[0] or 0) <= MAX_COMPARED
+        or not all(tables)
+    ):
+        return False
+    return flow_rows.offered(a) == flow_rows.offered(b)
 
 
 def _as_many_flows(a: Run, b: Run) -> bool:

@@ -17,7 +17,7 @@ from weftline.measures import deadlines, evidence, judgements, stats, steady
 from weftline.measures.flow_choice import FlowChoice
 from weftline.measures.judgements import Reason, Separation, Verdict
 from weftline.measures.metrics import METRICS, Flows, metric, split
-from weftline.measures.pooling import are_same_bits, key_of, traffic_of
+from weftline.measures.pooling import are_same_bits, are_same_flows, key_of, traffic_of
 from weftline.runs import Run
 from weftline.sweeps import axes
 from weftline.sweeps.store import Store
@@ -280,10 +280,17 @@ class SweepResult:
 
         With the name of a metric also whether it counts the same ones of them.
         """
-        same = self._traffic(cell) == self._traffic(other) or are_same_bits(
-            cell.runs.values(), other.runs.values()
+        same = (
+            self._traffic(cell) == self._traffic(other)
+            or are_same_bits(cell.runs.values(), other.runs.values())
+            or self._have_same_flows(cell, other)
         )
         return same and not (name and self.other_flows(cell, other, name))
+
+    @staticmethod
+    def _have_same_flows(cell: Cell, other: Cell) -> bool:
+        common = cell.runs.keys() & other.runs.keys()
+        return bool(common) and all(are_same_flows(cell.runs[seed], other.runs[seed]) for seed in common)
 
     def other_flows(self, cell: Cell, other: Cell, name: str) -> str:
         """Return under which seed a metric counts other flows in two combinations, "" if in none."""
