@@ -671,6 +671,21 @@ def test_digests_with_the_ids_of_a_gml_file_are_answered_with_the_ids_of_its_swi
         assert (text in capsys.readouterr().err) is warned
 
 
+def test_values_state_how_many_digests_may_be_of_the_route_after_them():
+    from weftline.cli.pint import report_rows
+
+    hop = {"samples": 9, "quantiles": [{"quantile": 0.5, "value": 40.0}]}
+    queries = {
+        "path": {"hops": [7], "candidates": [1], "digests": 9, "decoded_after": 1, "confirmed_after": 2}
+    }
+    report = {"flow": {}, "may_be_of_next": 23, "queries": {**queries, "latency": {"hops": [hop]}}}
+    asked = {"path": {"value": "switch-id"}, "latency": {"value": "hop-latency", "aggregation": "quantiles"}}
+    path, latency = report_rows(report, {}, asked)
+    assert path[-1] == "7"
+    assert latency[-1] == "p50 7 40 ns (up to 23 digests may be of the next route)"
+    assert report_rows({**report, "may_be_of_next": 0}, {}, asked)[1][-1] == "p50 7 40 ns"
+
+
 def test_a_warning_states_that_over_half_of_the_ids_repeat():
     from weftline.cli.pint import _repeated
 

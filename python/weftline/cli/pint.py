@@ -458,6 +458,8 @@ def report_rows(
             digests = sum(hop["samples"] for hop in query["hops"])
         if digests:
             result = _result_text(query, queries[name], names, path)
+            if "candidates" not in query and (others := report.get("may_be_of_next", 0)):
+                result += f" (up to {others:,} digests may be of the next route)"
             rows.append([flow, name, f"{digests:,}", result])
     return rows
 

@@ -8,7 +8,8 @@
 //! path is certainly not right. It goes, and its digests are counted as strays, with the next digest of the
 //! old number of hops, or, where the numbers are the same (a digest of the new path may well fit the old
 //! one), when 64 in a row fit. Digests that fit meanwhile may be of either path: they are held, and go into
-//! the record if the path has not changed, else into none.
+//! the record if the path has not changed, else into none. Those of the new path before the first that does not
+//! fit are in the old record, which states how many they may be ([`Newcomer::unnoticed`]).
 //!
 //! A path that contradicts itself before it is known is discarded: digests of two paths may be mixed in it.
 //! Its record is reset at once.
@@ -41,6 +42,9 @@ impl Default for Patience {
         Patience { agreeing: 3, misfits: 8, fits: 64 }
     }
 }
+
+/// One of this many changes has more digests before it was noticed than a record states.
+const EXCEEDED: f64 = 20.0;
 
 /// A record of the digests that do not fit the flow's main record.
 #[derive(Debug)]
@@ -230,6 +234,23 @@ impl<P> Newcomer<P> {
     /// The digests that were held.
     pub fn release(&mut self) -> Vec<Held> {
         std::mem::take(&mut self.held)
+    }
+
+    /// Digests of the new path that may have come before the first one that did not fit: no more in 19 of 20
+    /// changes, whatever the share of those that fit.
+    ///
+    /// ```text
+    /// P(B + 1 > c S) <= (1 + c)^(1 - m)      B: before the first of m misfits; S: digests after it, up to the last
+    /// c = 20^(1 / (m - 1)) - 1
+    /// ```
+    pub fn unnoticed(&self) -> u64 {
+        let gaps = self.misfits.saturating_sub(1);
+        if gaps == 0 {
+            return u64::MAX;
+        }
+        let after = self.held.len() as u64 + u64::from(gaps);
+        let ratio = libm::pow(EXCEEDED, 1.0 / f64::from(gaps)) - 1.0;
+        (ratio * after as f64).floor().max(1.0) as u64 - 1
     }
 
     /// Digests that are in neither record when this one takes the other's place.

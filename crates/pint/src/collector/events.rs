@@ -111,6 +111,9 @@ pub struct FlowReport {
     pub strays: u64,
     /// Digests of packets that the record had used, which are not in it a second time.
     pub repeated: u64,
+    /// Digests that are in it and may be of the route after it, which they did not contradict; more than these
+    /// in one of twenty changes.
+    pub may_be_of_next: u64,
     /// Index of the query, and what it found.
     pub results: Vec<(usize, Findings)>,
 }

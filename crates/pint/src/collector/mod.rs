@@ -307,6 +307,9 @@ impl<D: Paths> Collector<D> {
         let Some(newcomer) = record.newcomer.take() else { return (None, 0) };
         let left_out = newcomer.left_out();
         record.strays += left_out;
+        if newcomer.record.hops == record.hops {
+            record.may_be_of_next = newcomer.unnoticed().min(record.digests);
+        }
         self.counts.strays += left_out;
         let known = newcomer.record.known();
         (Some(self.flows.replace(place, (newcomer.record, newcomer.bytes))), known)

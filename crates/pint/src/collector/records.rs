@@ -106,6 +106,8 @@ pub(super) struct Record<P> {
     pub strays: u64,
     /// Digests of packets that were used before, and left out.
     pub repeated: u64,
+    /// Digests in it that may be of the route that followed.
+    pub may_be_of_next: u64,
     pub recordings: Vec<Recording<P>>,
     pub used: UsedPackets,
     /// What the flow may have changed to; it becomes the record, or goes.
@@ -128,6 +130,7 @@ impl<P> Record<P> {
             digests: 0,
             strays: 0,
             repeated: 0,
+            may_be_of_next: 0,
             recordings,
             used: UsedPackets::default(),
             newcomer: None,
@@ -229,6 +232,7 @@ impl<P> Record<P> {
             digests: self.digests,
             strays: self.strays + self.newcomer.as_ref().map_or(0, |newcomer| newcomer.set_aside()),
             repeated: self.repeated,
+            may_be_of_next: self.may_be_of_next,
             results: pairs
                 .map(|(keeping, recording)| (keeping.query, recording.findings(keeping, paths)))
                 .collect(),

@@ -68,7 +68,7 @@ impl Event {
 
 impl FlowReport {
     /// Keys: `flow`, `key`, `ending` (null while the record is open), `hops` (null if any), `epoch`,
-    /// `first_ns`, `last_ns`, `digests`, `strays`, `repeated`, `queries` by name.
+    /// `first_ns`, `last_ns`, `digests`, `strays`, `repeated`, `may_be_of_next`, `queries` by name.
     pub fn to_json(&self, plan: &Plan) -> Json {
         let results = self.results.iter();
         let queries: Map<String, Json> = results
@@ -87,6 +87,7 @@ impl FlowReport {
             "digests": self.digests,
             "strays": self.strays,
             "repeated": self.repeated,
+            "may_be_of_next": self.may_be_of_next,
             "queries": queries,
         })
     }

@@ -130,6 +130,12 @@ fn digests_that_fit_while_others_do_not_are_in_no_record_if_the_path_has_changed
         records(&collected),
         [(Some(Ending::Changed), first, held), (Some(Ending::Finished), 400 - first - held, 0)]
     );
+    // Of three misfits: 20^(1/2) - 1 times the digests after the first one, less one.
+    let may_be =
+        |collected: &Collected| collected.reports.iter().map(|r| r.may_be_of_next).collect::<Vec<_>>();
+    let of_flow = may_be(&collected);
+    assert_eq!(of_flow[0], ((20f64.sqrt() - 1.0) * (third - first) as f64) as u64 - 1);
+    assert!(of_flow[1..].iter().all(|&digests| digests == 0), "{of_flow:?}");
     // They are the record's if it has not changed, also if the flow ends before that is clear.
     for more in [10, 300] {
         let paths = (0..=first + more).map(|packet| if packet == first { &DETOUR[..] } else { &PATH[..] });
