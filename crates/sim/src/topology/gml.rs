@@ -53,6 +53,7 @@ fn graph(text: &str) -> Result<Graph, TopologyError> {
 }
 
 fn place(line: usize, entries: &[Entry]) -> Result<Place, TopologyError> {
+    entries.iter().try_for_each(|one| Graph::check_kind(one.key, &one.value.text(), one.line))?;
     Ok(Place {
         line,
         id: required(line, entries, "node", "id")?,

@@ -167,6 +167,8 @@ impl Document {
         };
         if self.within == Within::Edge {
             self.graph.note(name, line);
+        } else {
+            Graph::check_kind(name, value, line)?;
         }
         let place = self.graph.places.last_mut().filter(|_| self.within == Within::Node);
         let edge = self.graph.edges.last_mut().filter(|_| self.within == Within::Edge);

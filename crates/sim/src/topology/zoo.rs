@@ -2,7 +2,7 @@
 //!
 //! A link's rate is its `LinkSpeedRaw` (bit/s), or its `LinkSpeed` in its `LinkSpeedUnits`, if the graph has
 //! them; its delay is the great-circle distance of its ends at two thirds of the speed of light. Warnings count
-//! the links that have a default instead. Duplicate edges and self-loops are removed, with a warning that names
+//! the links that have a default of weftline instead. Duplicate edges and self-loops are removed, with a warning that names
 //! the rate that is lost.
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
@@ -24,6 +24,9 @@ pub struct ZooOptions {
     pub default_rate: Rate,
     /// Delay of links with an end of unknown location.
     pub default_delay: Time,
+    /// Whether the scenario states them: links that have them need no warning then.
+    pub states_rate: bool,
+    pub states_delay: bool,
     pub hosts_per_node: u64,
     pub host_link: LinkSpec,
 }
@@ -33,6 +36,8 @@ impl Default for ZooOptions {
         ZooOptions {
             default_rate: Rate::from_gbps(100),
             default_delay: Time::from_ms(1),
+            states_rate: false,
+            states_delay: false,
             hosts_per_node: 1,
             host_link: LinkSpec::HOST,
         }
@@ -50,6 +55,8 @@ impl ZooOptions {
         ZooOptions {
             default_rate: p.rate("default_rate", d.default_rate, rate),
             default_delay: p.time("default_delay", d.default_delay, delay),
+            states_rate: p.peek("default_rate").is_some(),
+            states_delay: p.peek("default_delay").is_some(),
             hosts_per_node: read_count(
                 p,
                 "hosts_per_node",
@@ -103,6 +110,9 @@ pub(super) struct Edge {
 const LIKE_RATES: [&str; 7] = ["bandwidth", "bw", "capacity", "delay", "latency", "rate", "speed"];
 const ENDS: [&str; 8] = ["bandwidth", "_bw", "capacity", "delay", "latency", "_rate", "datarate", "bitrate"];
 const READ: [&str; 3] = ["linkspeed", "linkspeedraw", "linkspeedunits"];
+/// Attributes of nodes that state what a node is, in graphs that programs write, and values of a host.
+const KINDS: [&str; 5] = ["kind", "type", "role", "node_type", "nodetype"];
+const HOSTS: [&str; 6] = ["host", "hosts", "server", "endhost", "end-host", "end_host"];
 
 impl Graph {
     /// Notes an attribute of an edge, by which a warning names those that look like rates or delays and are not
@@ -114,6 +124,21 @@ impl Graph {
         if like && !READ.contains(&low.as_str()) && !self.unread.contains_key(name) {
             self.unread.insert(name.to_string(), line);
         }
+    }
+
+    /// Refuses a node that its attribute `name` calls a host: each node becomes a switch with hosts of its own.
+    pub fn check_kind(name: &str, value: &str, line: usize) -> Result<(), TopologyError> {
+        let is = |names: &[&str], text: &str| names.iter().any(|one| one.eq_ignore_ascii_case(text.trim()));
+        if !is(&KINDS, name) || !is(&HOSTS, value) {
+            return Ok(());
+        }
+        let message = format!(
+            "{name} {} of a node: each node of GML and GraphML is a switch, with hosts of its own \
+             (hosts_per_node); leave the hosts out of the graph, or write a file of format \"toml\", which states \
+             the kind of each node",
+            super::lines::shown(value)
+        );
+        Err(TopologyError::line(line, message))
     }
 
     fn unread(&self) -> Option<String> {
@@ -211,8 +236,8 @@ impl Graph {
         let warnings = [
             loops.warning(""),
             duplicates.warning(first),
-            unplaced.warning(&default),
-            unrated.warning(&rate),
+            unplaced.warning(&default).filter(|_| !options.states_delay),
+            unrated.warning(&rate).filter(|_| !options.states_rate),
         ];
         Ok(warnings.into_iter().flatten().chain(self.unread()).collect())
     }

@@ -61,6 +61,28 @@ fn links_have_the_speed_in_its_units_or_the_default_rate_with_a_warning() {
 }
 
 #[test]
+fn no_warning_names_a_default_that_the_scenario_states() {
+    let text = TWO.replacen("LinkSpeedRaw 1e10", "", 1).replacen("Latitude 0 ", "", 1);
+    let warnings = |states_rate, states_delay| {
+        let options = ZooOptions { states_rate, states_delay, ..ZooOptions::default() };
+        read(text.as_bytes(), "z.gml", &options).unwrap().1
+    };
+    let [delay, rate] = &warnings(false, false)[..] else { panic!("two warnings") };
+    assert!(delay.contains("default_delay") && rate.contains("default_rate"));
+    assert_eq!(warnings(true, false), [delay.clone()]);
+    assert_eq!(warnings(false, true), [rate.clone()]);
+}
+
+#[test]
+fn a_node_that_is_called_a_host_is_refused() {
+    let text = TWO.replacen("label \"A b\"", "label \"A b\"\nkind \"Host\"", 1);
+    let expected =
+        "z.gml:5: kind \"Host\" of a node: each node of GML and GraphML is a switch, with hosts of its own";
+    assert!(error(&text).starts_with(expected), "{}", error(&text));
+    assert!(zoo(&text.replace("Host", "switch")).is_ok());
+}
+
+#[test]
 fn attributes_that_look_like_rates_or_delays_and_are_not_read_are_named() {
     let text = "LinkSpeedRaw 1e10 LinkSpeed \"10\"\nbandwidth \"10Gbps\" delay_ms 2 operate 1 data_rate 3";
     let (_, warnings) = zoo(&TWO.replacen("LinkSpeedRaw 1e10", text, 1)).unwrap();
