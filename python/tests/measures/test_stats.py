@@ -6,6 +6,7 @@ import random
 import pytest
 
 from weftline.measures import lines, stats
+from weftline.measures.lines import Mean
 from weftline.sweeps import tables
 
 
@@ -55,6 +56,14 @@ def test_the_bootstrap_stays_within_the_values_and_repeats_itself():
     low, high = stats.interval_bootstrap(values)
     assert min(values) <= low < sum(values) / 8 < high <= max(values)
     assert stats.interval_bootstrap(values) == (low, high)
+
+
+def test_a_mean_has_the_ends_of_its_interval_also_where_they_are_nearly_even():
+    values = [1.0, 1.1, 0.9, 1.2, 1.3, 1.0, 0.8, 1.05, 1.0, 1.15, 0.95, 1.1]
+    found = stats.estimate(values, method="bootstrap")
+    mean = Mean.of_estimate(found)
+    assert (mean.low, mean.high) == (found.low, found.high)
+    assert found.is_even and "±" in mean.text("{:.2f}".format)
 
 
 def test_a_paired_difference_cancels_what_the_seeds_share():

@@ -43,7 +43,7 @@ class Mean:
     bin_width: float = 0.0
     """Width of the bins whose lower edges the values are, which `interval` leaves out; 0: they are exact."""
     ends: tuple[float, float] | None = None
-    """The ends of the interval, without bins, where they are not equally far from the mean."""
+    """The ends of the interval, without bins, where they are not exactly as far from the mean."""
 
     @classmethod
     def of(
@@ -63,8 +63,10 @@ class Mean:
         """Return an estimate as a mean, times `scale`."""
         half = None if found.half is None else scale * (found.half - found.bin_width / 2)
         ends = None
-        if found.low is not None and found.high is not None and not found.is_even:
-            ends = (found.low * scale, (found.high - found.bin_width) * scale)
+        if found.low is not None and found.high is not None:
+            low, high = found.low, found.high - found.bin_width
+            if not stats.is_even(found.mean, low, high, by=1e-9):
+                ends = (low * scale, high * scale)
         return cls(found.mean * scale, half, found.count, found.bin_width * scale, ends)
 
     def scaled(self, by: float) -> Mean:
@@ -88,7 +90,8 @@ class Mean:
 
     def text(self, write: Callable[[float | None], str]) -> str:
         """Return ``"1.23"``, ``"1.23 ±0.05"``, or both ends, each number as `write` writes it."""
-        if self.interval is not None and (self.bin_width or self.ends):
+        uneven = self.ends is not None and not stats.is_even(self.value, *self.ends)
+        if self.interval is not None and (self.bin_width or uneven):
             low = max(0.0, self.low) if self.bin_width else self.low
             return f"{write(self.value)} [{write(low)}, {write(self.high)}]"
         return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"

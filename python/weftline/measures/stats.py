@@ -64,15 +64,20 @@ class Estimate:
     @property
     def is_even(self) -> bool:
         """Whether the ends of the interval are about equally far from the mean, bins aside."""
-        if self.low is None or self.high is None:
-            return True
-        half = (self.high - self.bin_width - self.low) / 2
-        return abs(self.mean - self.low - half) <= UNEVEN * half
+        return (
+            self.low is None or self.high is None or is_even(self.mean, self.low, self.high - self.bin_width)
+        )
 
     @property
     def is_apart_from_zero(self) -> bool:
         """Whether the interval leaves zero out."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+def is_even(mean: float, low: float, high: float, by: float = UNEVEN) -> bool:
+    """Return whether the middle of an interval is the mean, up to the share `by` of its half width."""
+    half = (high - low) / 2
+    return abs(mean - low - half) <= by * half
 
 
 def estimate(
