@@ -14,9 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from weftline import quantities
+from weftline import columns, quantities
 from weftline.measures import evidence, flow_rows, steady, steps
 from weftline.measures.flow_rows import Flows
 from weftline.measures.metrics import metric
@@ -109,18 +111,40 @@ def _times_of_flows(run: Run, group: str) -> tuple[float, float] | None:
 
     It is one if all flows start before one of them has ended.
     """
-    of = flow_rows.read(run)
-    flows = [
-        (start, math.inf if took is None else start + took)
-        for name, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True)
-        if name == group
-    ]
-    rows = [row for row in steps.own(run) if row["job"] == group]
-    if not flows or max(start for start, _ in flows) < min(end for _, end in flows):
+    span = _spans(run).get(group)
+    if span is None or span.last_start < span.first_end:
         return None
-    ends = [end for _, end in flows]
-    ends += [math.inf if row["finish_ns"] is None else row["finish_ns"] for row in rows]
-    return min(start for start, _ in flows), math.inf if steps.unbegun(run, group) else max(ends)
+    rows = [row for row in steps.own(run) if row["job"] == group]
+    ends = [math.inf if row["finish_ns"] is None else row["finish_ns"] for row in rows]
+    return span.first_start, math.inf if steps.unbegun(run, group) else max([span.last_end, *ends])
+
+
+class _Span(NamedTuple):
+    """First and last start and end of the flows of a group; a flow that did not finish ends at infinity."""
+
+    first_start: float
+    last_start: float
+    first_end: float
+    last_end: float
+
+
+def _spans(run: Run) -> dict[str, _Span]:
+    """Return the span of each group of a run that has flows."""
+    return _read_spans(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _read_spans(folder: Path, modified: int) -> dict[str, _Span]:
+    from weftline import _native
+
+    del modified  # part of the key alone
+    of = columns.read(_native.table(str(folder), "flows"), ("group", "start_ns", "fct_ns"))
+    found: dict[str, tuple[list[float], list[float]]] = {}
+    for group, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True):
+        starts, ends = found.setdefault(group, ([], []))
+        starts.append(start)
+        ends.append(math.inf if took is None else start + took)
+    return {name: _Span(min(of[0]), max(of[0]), min(of[1]), max(of[1])) for name, of in found.items()}
 
 
 Partly = tuple[float, str, str, float, float, float]
@@ -135,21 +159,21 @@ def _partly(
     of_steps: bool,
     of_requests: bool,
 ) -> list[Partly]:
-    of = flow_rows.read(run)
-    ends = _ends(of, asked)
-    counted = [] if of_steps or of_requests else flow_rows.chosen(run, flows, finished=None)
+    spans = _spans(run)
+    is_of_flows = not (of_steps or of_requests)
+    counted = flow_rows.chosen(run, flows, finished=None) if is_of_flows else []
+    of = flow_rows.read(run) if is_of_flows else {}
     workloads = run.scenario.get("workload") or []
     repeated = {steady.group_of(one) for one in workloads if _is_repeated(one)}
-    groups = set(of["group"])
     found: list[Partly] = []
-    for group, end in ends.items():
+    for group in asked.keys() & spans.keys():
         own = asked[group]
-        begin, end = own.begin, max(end, own.end)
-        if of_steps or of_requests:
+        begin, end = own.begin, max(spans[group].last_end, own.end)
+        if not is_of_flows:
             of_jobs = repeated - {group} if own.is_own_length else None
             first, last = _times_of_steps(run, flows, of_jobs, to_finish=of_steps)
         else:
-            others = (groups & repeated if own.is_own_length else groups) - {group}
+            others = (spans.keys() & repeated if own.is_own_length else set(spans)) - {group}
             starts = [of["start_ns"][n] for n in counted if of["group"][n] in others]
             first, last = min(starts, default=0.0), max(starts, default=0.0)
         length = last - first
@@ -174,12 +198,3 @@ def _times_of_steps(
         return 0.0, 0.0
     ends = [row["finish_ns"] for row in rows if row["finish_ns"] is not None] if to_finish else starts
     return min(starts), max(ends, default=0.0)
-
-
-def _ends(of: Mapping[str, Sequence[Any]], groups: Collection[str]) -> dict[str, float]:
-    """Return when the last flow of each group ended that has flows; infinity if one did not."""
-    found: dict[str, float] = {}
-    for group, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True):
-        if group in groups:
-            found[group] = max(found.get(group, 0.0), math.inf if took is None else start + took)
-    return found
