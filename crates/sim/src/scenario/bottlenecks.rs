@@ -5,13 +5,12 @@ use super::Scenario;
 use crate::topology::{HostId, LinkId, NodeId, PathTimes};
 use crate::transport::TransportConfig;
 use crate::units::{Rate, Time};
+use crate::workload::sent::{Sending, looked_at, share_of_bytes};
 use crate::workload::{FlowSource, FlowSpec};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Flows that are looked at.
 const FLOWS: usize = 1000;
-/// Flows of a workload whose bytes are counted, where it does not know those of all.
-const COUNTED: usize = 1_000_000;
 
 /// A link, in one of its directions.
 type Way = (LinkId, bool);
@@ -114,10 +113,8 @@ fn with_queues(
 /// The ports of switches at which flows of any transport can form a queue: the node, the link, and the links by which packets
 /// for it come.
 pub fn queues(scenario: &Scenario) -> Vec<(NodeId, LinkId, Vec<LinkId>)> {
-    let sources = &scenario.traffic.sources;
-    let each = (FLOWS / sources.len().max(1)).max(1);
-    let flows = sources.iter().take(FLOWS).flat_map(|source| sent(source.as_ref(), None, each));
-    let ports = with_queues(scenario, flows.map(|(ends, _)| (ends, Time::ZERO)));
+    let sent = looked_at(&scenario.traffic.sources, |_| true).flat_map(|(_, sent)| sent);
+    let ports = with_queues(scenario, sent.map(|sending| (sending.ends, Time::ZERO)));
     let links = &scenario.network.topology.links;
     let from = |passed: Passed| passed.from.into_iter().map(|(link, _)| link).collect();
     let port = |((id, from_a), passed): (Way, Passed)| {
@@ -128,7 +125,7 @@ pub fn queues(scenario: &Scenario) -> Vec<(NodeId, LinkId, Vec<LinkId>)> {
 }
 
 /// The share of a transport's bytes that are of flows whose base RTT is shorter than some time, and the longest of these; none
-/// without flows. The first flows of a workload, or messages that are spread over a job, stand for all of it.
+/// without flows.
 pub fn share_on_short_paths(
     scenario: &Scenario,
     (index, packet): (u16, u64),
@@ -136,62 +133,16 @@ pub fn share_on_short_paths(
 ) -> Option<(f64, Time)> {
     let times = PathTimes::new(&scenario.network.topology, &scenario.network.routes);
     let mut longest = Time::ZERO;
-    let mut shares: Vec<(f64, &dyn FlowSource)> = Vec::new();
-    let each = (FLOWS / scenario.traffic.sources.len().max(1)).max(1);
-    for source in &scenario.traffic.sources {
-        let (mut all, mut short) = (0.0, 0.0);
-        for (ends, bytes) in sent(source.as_ref(), Some(index), each) {
-            let Some(base_rtt) = times.base_rtt(ends.0, ends.1, packet, false) else { continue };
-            all += bytes;
-            if base_rtt < time {
-                short += bytes;
-                longest = longest.max(base_rtt);
-            }
+    let is_short = |sending: &Sending| {
+        let base_rtt = times.base_rtt(sending.ends.0, sending.ends.1, packet, false)?;
+        let is_short = base_rtt < time;
+        if is_short {
+            longest = longest.max(base_rtt);
         }
-        if all > 0.0 {
-            shares.push((short / all, source.as_ref()));
-        }
-    }
-    let first = shares.first()?.0;
-    if shares.iter().all(|(share, _)| *share == first) {
-        return Some((first, longest));
-    }
-    let (mut all, mut short) = (0.0, 0.0);
-    for (share, source) in shares {
-        let bytes = bytes_of_all(source);
-        (all, short) = (all + bytes, short + share * bytes);
-    }
-    Some((short / all, longest))
-}
-
-/// The ends and the bytes of a source's first flows, or of messages that stand for those of its job, over one transport or any.
-fn sent(source: &dyn FlowSource, index: Option<u16>, count: usize) -> Vec<((HostId, HostId), f64)> {
-    let is_own = |transport: u16| index.is_none_or(|index| index == transport);
-    if let Some(graph) = source.graph() {
-        let mut messages = Vec::new();
-        if is_own(graph.flow.transport) {
-            graph.each_sent(count as u64, |_, sent| {
-                let [from, to] = [sent.from, sent.to].map(|rank| graph.hosts[rank as usize]);
-                messages.push(((from, to), sent.bytes as f64 * sent.messages));
-            });
-        }
-        return messages;
-    }
-    let mut copy = source.glance().map_or_else(|| source.clone_box(), |glance| glance.source);
-    let flows = std::iter::from_fn(move || copy.next()).take(count);
-    flows.filter(|flow| is_own(flow.transport)).map(|flow| ((flow.src, flow.dst), flow.size as f64)).collect()
-}
-
-/// The expected bytes of all flows of a source, or the bytes of those that are counted.
-fn bytes_of_all(source: &dyn FlowSource) -> f64 {
-    if let Some(graph) = source.graph() {
-        return graph.bytes() as f64;
-    }
-    let counted = || {
-        let mut copy = source.clone_box();
-        std::iter::from_fn(move || copy.next()).take(COUNTED).map(|flow| flow.size as f64).sum()
+        Some(is_short)
     };
-    source.rest().map_or_else(counted, |rest| rest.bytes as f64)
+    let share = share_of_bytes(&scenario.traffic.sources, |transport| transport == index, is_short)?;
+    Some((share, longest))
 }
 
 /// The lowest rate that flows to one host share by their number, with that number: of a transport's first flows, each host

@@ -4,10 +4,12 @@
 //! of a pair and the rate that the links between its hosts have together, as packets take all shortest paths. The fastest host and the longest path of a
 //! network need not belong to the same pair. Where most pairs hold far less, a warning states what they hold.
 
+use super::TransportConfig;
 use super::binding::NicPolicy;
 use super::parameters::RunContext;
 use crate::topology::{HostId, PathTimes, Ports, Routes, Topology};
 use crate::units::{Bytes, Rate, Time};
+use crate::workload::sent::{Sending, share_of_bytes};
 use std::collections::BTreeMap;
 
 /// A default is far above what suits most pairs if it is more than this many times as large.
@@ -21,6 +23,16 @@ const HOSTS: usize = 64;
 
 /// The same where every path of a pair is walked.
 const FEW_HOSTS: usize = 16;
+
+/// Flows whose paths carry less than the links of their hosts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct NarrowPaths {
+    /// Of all bytes.
+    pub share: f64,
+    /// On the narrowest path, and of the links of its hosts.
+    pub capacity: Rate,
+    pub link: Rate,
+}
 
 /// The product of a pair by all links that a flow uses at its hosts. `of_link`: the base RTT, and the product
 /// by one link.
@@ -120,17 +132,35 @@ impl RunContext<'_> {
         (median(&mut trips), product_of_hosts(self.nic_policy, self.topology, of_link))
     }
 
-    /// The pair of hosts whose packets find the smallest capacity on the way, as a share of the slower one of the
-    /// links of both hosts: that capacity, and that rate. None if every pair can use its links. `spread`: packets
-    /// of a flow take all shortest paths in turn; otherwise one.
-    pub fn narrow_pair(&self, spread: bool) -> Option<(Rate, Rate)> {
+    /// Flows of more than some bytes, of the transports that `is_own` accepts, whose packets find less
+    /// capacity on the way than the slower one of the links of both hosts has. None if every such flow can use
+    /// its links. `spread`: packets of a flow take all shortest paths in turn; otherwise one.
+    pub fn narrow_paths(
+        &self,
+        is_own: impl Fn(&TransportConfig) -> bool,
+        spread: bool,
+        above: u64,
+    ) -> Option<NarrowPaths> {
         let (times, ports) = (PathTimes::new(self.topology, self.routes), self.topology.ports());
-        let narrow = pairs_of(self.topology, HOSTS).filter_map(|pair| {
-            let ends = rate_of_ends(self.topology, &times, pair)?;
-            let capacity = capacity(self.topology, self.routes, &ports, pair, spread);
-            (capacity.0 as f64 <= NARROW * ends.0 as f64).then_some((capacity, ends))
-        });
-        narrow.min_by(|a, b| (a.0.0 as f64 / a.1.0 as f64).total_cmp(&(b.0.0 as f64 / b.1.0 as f64)))
+        let mut known: BTreeMap<(HostId, HostId), Option<(Rate, Rate)>> = BTreeMap::new();
+        let mut narrowest: Option<(Rate, Rate)> = None;
+        let part = |(capacity, ends): (Rate, Rate)| capacity.0 as f64 / ends.0 as f64;
+        let is_narrow = |sending: &Sending| {
+            let rates = known.entry(sending.ends).or_insert_with(|| {
+                let ends = rate_of_ends(self.topology, &times, sending.ends)?;
+                Some((capacity(self.topology, self.routes, &ports, sending.ends, spread), ends))
+            });
+            let rates = (*rates)?;
+            let is_narrow = sending.bytes > above && part(rates) <= NARROW;
+            if is_narrow && narrowest.is_none_or(|narrowest| part(rates) < part(narrowest)) {
+                narrowest = Some(rates);
+            }
+            Some(is_narrow)
+        };
+        let own = |index: u16| self.transports.get(usize::from(index)).is_some_and(&is_own);
+        let share = share_of_bytes(self.sources(), own, is_narrow)?;
+        let (capacity, link) = narrowest?;
+        Some(NarrowPaths { share, capacity, link })
     }
 
     /// Warns of a window or free bytes of a flow that follow the largest product where the median pair holds

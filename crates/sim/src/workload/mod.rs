@@ -24,6 +24,7 @@ pub mod poisson;
 pub mod request_response;
 mod rounds;
 pub mod schedule;
+pub mod sent;
 pub mod sizes;
 pub mod spec;
 #[cfg(test)]

@@ -252,6 +252,17 @@ fn a_path_narrower_than_the_links_of_its_hosts_deserves_a_look_under_tokens() {
         [of("50Gbps", &[("transport.spray", "false")]), of("100Gbps", &[("transport.spray", "false")])],
         [1, 0]
     );
+    // Only flows count that take such a path and fill their window, by their bytes.
+    let flows = |size: &str, other: &str| {
+        let flow = "{ src = 0, dst = 4, size = \"1MB\" }";
+        let local = format!("{{ src = 0, dst = 1, size = \"{other}\" }}");
+        let text = text.replace(flow, &format!("{}, {local}", flow.replace("1MB", size)));
+        warned(&text, &[("topology.fabric_link.rate", "40Gbps")], "transport.wake_on_data")
+    };
+    assert!(flows("1MB", "9MB")[0].contains("10 % of the bytes"), "{:?}", flows("1MB", "9MB"));
+    assert_eq!([flows("1MB", "200MB").len(), flows("30KB", "10KB").len()], [0, 0]);
+    let local = text.replace("dst = 4", "dst = 1");
+    assert_eq!(warned(&local, &[("topology.fabric_link.rate", "40Gbps")], "transport.wake_on_data"), [""; 0]);
 }
 
 #[test]

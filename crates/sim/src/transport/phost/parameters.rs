@@ -15,6 +15,7 @@ use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
+use crate::transport::pairs::NarrowPaths;
 use crate::transport::parameters::{
     Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext, TransportParameters,
 };
@@ -44,6 +45,8 @@ const PUBLISHED_LAG: f64 = 2.5;
 const MAX_PACKETS: i64 = 1 << 20;
 /// Of a round trip.
 const MOST_PACKETS: u32 = 1 << 19;
+/// Share of the bytes up to which flows on narrow paths matter to no result but their own.
+const FEW_BYTES: f64 = 0.01;
 /// Beyond any use; keeps times within the clock.
 const MAX_PACKET_TIMES: f64 = 1e7;
 
@@ -107,6 +110,33 @@ impl PhostConfig {
     pub fn data_class(&self, packets: u32) -> u8 {
         self.class + if self.short > 0 && packets > self.short { 2 } else { 1 }
     }
+
+    /// The warning of narrow paths where a stopped clock does not start again.
+    fn stops_alone(&self, run: &RunContext) -> Option<String> {
+        if self.wake_on_data {
+            return None;
+        }
+        let window = u64::from(self.window) * u64::from(self.mtu);
+        let is_own = |transport: &TransportConfig| PhostConfig::of(transport) == Some(self);
+        let NarrowPaths { share, capacity, link } = run.narrow_paths(is_own, self.spray, window)?;
+        (share > FEW_BYTES).then(|| {
+            format!(
+                "transport.wake_on_data = false, as in the released code: {} % of the bytes are of flows that are longer than \
+                 their window of {} tokens and whose paths carry less than the links of their hosts (the narrowest {capacity}, where \
+                 the destination gives tokens for {link}). The window fills, the flow is set back for downgrade = {} packet \
+                 times, and the packets that come meanwhile do not start the stopped clock of tokens again: alone, such a flow is \
+                 idle most of the time. Set wake_on_data = true, unless the released code is what you study",
+                percent(share),
+                self.window,
+                self.downgrade
+            )
+        })
+    }
+}
+
+/// In percent with two digits.
+fn percent(share: f64) -> String {
+    if share < 0.095 { format!("{:.1}", 100.0 * share) } else { format!("{:.0}", 100.0 * share) }
 }
 
 /// Which flows have free tokens.
@@ -294,16 +324,7 @@ impl TransportParameters for PhostConfig {
                  downgrade for that round trip"
             )
         });
-        let narrow = (!self.wake_on_data).then(|| run.narrow_pair(self.spray)).flatten().map(|(capacity, link)| {
-            format!(
-                "transport.wake_on_data = false, as in the released code: between some hosts the network carries {capacity} of a flow, and \
-                 the destination gives tokens for {link}. The window of {} tokens of a longer flow fills, the flow is set back for \
-                 downgrade = {} packet times, and the packets that come meanwhile do not start the stopped clock of tokens again: alone, \
-                 such a flow is idle most of the time. Set wake_on_data = true, unless the released code is what you study",
-                self.window, self.downgrade
-            )
-        });
-        few.into_iter().chain(narrow).collect()
+        few.into_iter().chain(self.stops_alone(run)).collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
