@@ -349,6 +349,7 @@ def engine(monkeypatch, tmp_path):
     monkeypatch.setattr(steady, "under_way", lambda run, of, warmup="": None)
     monkeypatch.setattr(steady, "long_bytes", lambda run, of: (0, 0))
     monkeypatch.setattr(flow_rows, "pooled", lambda runs, flows, column: {})
+    monkeypatch.setattr(flow_rows, "offered", lambda run: str(run.out).encode())
     monkeypatch.setattr(flow_choice.FlowChoice, "sized_slowdowns", lambda choice, run: sized_slowdowns(run))
     monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
     monkeypatch.setattr(queue_ports, "of_run", lambda run: None)
