@@ -331,12 +331,13 @@ def plan_points(
                     continue
                 # The size comes first: the settings of a variant override it.
                 own = experiment.settings(figure, full, full=size.full)
-                changes = scenarios.layered(size.settings, own)
-                name = ", ".join(variant for _, variant in full)
+                name, of_size = ", ".join(variant for _, variant in full), dict(size.settings)
                 for key, option in size.chosen_keys.items():
                     setting = next((path for path in own if f"{key}.".startswith(f"{path}.")), None)
                     if setting is not None:
                         without.setdefault((option, setting), {})[f"{figure.name}: {name}"] = None
+                        of_size.pop(key, None)
+                changes = scenarios.layered(of_size, own)
                 try:
                     points = [
                         store.point(out, source, changes, seed, name=name, place=place)
