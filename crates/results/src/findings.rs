@@ -19,6 +19,8 @@ const MANY: f64 = 0.01;
 /// The tail is that of timeouts if at least this share of its flows waited for one, and flowlets are short if
 /// they move as often for each data packet.
 const MAJORITY: f64 = 0.5;
+/// Ports that mark fewer packets than this share of those that they drop hardly mark.
+const FEW_MARKS: f64 = 0.1;
 /// A port that PFC pauses for more than this share of the run is worth a word.
 const PAUSED: f64 = 0.05;
 
@@ -57,7 +59,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
         found.push(format!("{what}: {}", outcome.waiting.join("; ")));
     }
     found.extend(after_the_end(outcome, names));
-    found.extend(never_marked(outcome, &all, &names.marked));
+    found.extend(never_marked(outcome, &all, &names.marked).or_else(|| seldom_marked(outcome, names, &all)));
     found.extend(deadlocked(outcome, names).or_else(|| paused(outcome, names)));
     found.extend(dropped_despite_pauses(outcome, names));
     Ok(found)
@@ -334,6 +336,23 @@ fn never_marked(outcome: &Outcome, all: &LossCounters, marked: &[String]) -> Opt
                  only to losses (switch.ecn)"
             ),
         }
+    })
+}
+
+/// That controllers which react to marks received few where buffers dropped much. Above thresholds that suit
+/// its buffer a port marks what it sends before it drops anything.
+fn seldom_marked(outcome: &Outcome, names: &Names, all: &LossCounters) -> Option<String> {
+    let of_switches = outcome.ports.iter().filter(|(node, ..)| !names.hosts.contains(node));
+    let full = of_switches.filter(|(.., port)| port.packets_dropped > 0);
+    let (drops, marks) = full
+        .fold((0, 0), |(drops, marks), (.., port)| (drops + port.packets_dropped, marks + port.ecn_marks));
+    let many = drops as f64 > MANY * all.data_sent as f64;
+    (!names.marked.is_empty() && many && (marks as f64) < FEW_MARKS * drops as f64).then(|| {
+        format!(
+            "ports whose buffers dropped {drops} packets marked {marks}: {} reacted mostly to losses. See whether marks begin well \
+             below what the queues hold (switch.ecn), or bursts fill them before a sender can react to a mark",
+            names.marked.join(" and ")
+        )
     })
 }
 

@@ -197,6 +197,29 @@ fn marks_that_never_came_are_missed_where_there_was_congestion() {
 }
 
 #[test]
+fn few_marks_where_much_is_dropped_are_missed() {
+    let names = Names { marked: vec!["dcqcn".into()], hosts: [9].into(), ..Names::default() };
+    let port = |node, packets_dropped, ecn_marks| {
+        let totals = weftline_sim::measure::PortTotals { packets_dropped, ecn_marks, ..Default::default() };
+        (node, 0, totals)
+    };
+    let found = |names: &Names, ports: &[_]| {
+        let mut outcome = Outcome::nothing(weftline_sim::measure::Ending::Done);
+        outcome.ports = ports.to_vec();
+        seldom_marked(&outcome, names, &losses(0))
+    };
+    // Not the marks of ports that dropped nothing, nor the drops of hosts.
+    let few = found(&names, &[port(0, 11, 1), port(1, 0, 500), port(9, 200, 0)]).unwrap();
+    assert!(
+        few.starts_with("ports whose buffers dropped 11 packets marked 1: dcqcn reacted mostly"),
+        "{few}"
+    );
+    assert_eq!(found(&names, &[port(0, 10, 0)]), None, "a hundredth of the data packets");
+    assert_eq!(found(&names, &[port(0, 20, 2)]), None);
+    assert_eq!(found(&Names { marked: Vec::new(), ..names }, &[port(0, 100, 0)]), None);
+}
+
+#[test]
 fn short_flowlets_are_named_from_a_move_for_two_data_packets_on() {
     assert_eq!(short_flowlets(499, &losses(0)), None);
     let found = short_flowlets(500, &losses(0)).unwrap();
