@@ -460,7 +460,8 @@ class Run:
 
         Values are averaged over time: over spans of `every_ns` where the series has shorter intervals, the
         last of which ends with the run, then over neighbours, to at most `max_points` (0: all). A mean of
-        counts is per whole interval. A state (``paused``) is averaged over equal spans.
+        counts is per whole interval. A state (``paused``) is averaged over equal spans. An infinite value is
+        None.
 
         Raises
         ------

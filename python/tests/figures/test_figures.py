@@ -12,8 +12,10 @@ from weftline import _native
 from weftline.errors import InputError
 from weftline.figures import export, load_figures, marks, notebook, specs, time_figures
 from weftline.figures.plots import Plots
+from weftline.measures import sharing
 from weftline.measures.lines import Line, Mean, lines_of
 from weftline.measures.over_seeds import cumulative, queue_cdf
+from weftline.measures.over_time import Interval
 from weftline.report import answer_text, headline, run_page, why_page
 from weftline.reproduce import panels
 from weftline.reproduce.experiments import FigureDefinition
@@ -25,7 +27,10 @@ pytestmark = pytest.mark.skipif(
 SCENARIO = {
     "name": "drawn",
     "topology": {"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts_per_leaf": 4},
-    "workload": [{"kind": "poisson", "sizes": "google-rpc", "load": 0.6, "duration": "200us"}],
+    "workload": [
+        {"kind": "poisson", "sizes": "google-rpc", "load": 0.6, "duration": "200us"},
+        {"kind": "flows", "flows": [{"src": n, "dst": 4, "size": "500KB", "start": "0us"} for n in (0, 1)]},
+    ],
     "measure": {
         "queues": {"ports": "*", "every": "5us"},
         "queue_histogram": {"ports": "leaf*.*"},
@@ -182,6 +187,18 @@ def test_a_heat_map_holds_the_longest_sample_of_each_span(run):
     assert all(row["y"] > 0 and row["x"] < row["to"] for row in rows)
 
 
+def test_cells_of_a_heat_map_are_as_long_as_the_time_between_its_samples():
+    class Measured:
+        scenario, summary = {"measure": {"queues": {"ports": "*", "every": "100ns"}}}, {}
+
+        def over_time(self, metric, max_points):
+            return {"p0": [[100.0 * n, 5e3] for n in range(1, 34)]}
+
+    (drawn,) = time_figures.queue_heats("Queues", [Line("A", [Measured()])])
+    cells = [(row["x"], row["to"]) for row in values(drawn)]
+    assert cells == [(100 * n, 100 * (n + 1)) for n in range(33)]
+
+
 def test_heat_maps_side_by_side_have_one_scale():
     class Measured:
         def __init__(self, longest):
@@ -211,7 +228,7 @@ def test_what_a_run_planned_and_did_not_reach_is_no_failure_of_it():
     assert marks.failure_events(Recorded({"failures": []})) == []
 
 
-def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
+def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter(monkeypatch):
     class Measured:
         def __init__(self, series):
             self.series = series
@@ -221,11 +238,30 @@ def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter():
         def over_time(self, metric, *, every_ns=0, max_points):
             return self.series
 
+    names = ["flow0", "flow1", "flow2", "flow3"]
+    monkeypatch.setattr(sharing, "lifetimes", lambda run: dict.fromkeys(names, (0.0, 100.0)))
     times = [float(t) for t in range(1, 101)]
-    equal = Measured({name: [[t, 5.0] for t in times] for name in "abcd"})
+    equal = Measured({name: [[t, 5.0] for t in times] for name in names})
     assert {index for _, index in time_figures.jain_over_time(equal)} == {1.0}
-    alone = Measured({n: [[t, 5.0 if n == "a" else 0.0] for t in times] for n in "abcd"})
+    alone = Measured({n: [[t, 5.0 if n == names[0] else 0.0] for t in times] for n in names})
     assert {index for _, index in time_figures.jain_over_time(alone)} == {0.25}
+
+
+def test_flows_that_have_not_started_or_have_ended_do_not_count_as_unfair_shares():
+    """Four flows start at 0, 10, 20 and 30 ns, and the last two end at 60 ns; all shares are equal."""
+    lives = {f"flow{n}": (10.0 * n, 60.0 if n > 1 else 100.0) for n in range(4)}
+
+    def share(name, time):
+        alive = [one for one, (start, end) in lives.items() if start < time <= end]
+        return 12.0 / len(alive) if name in alive else 0.0
+
+    times = range(1, 101)
+    series = {name: [Interval(t - 1.0, float(t), share(name, t), 1.0) for t in times] for name in lives}
+    found = sharing.of_living(series, lives)
+    assert {index for _, index in found} == {1.0}
+    assert [time for time, _ in found] == [float(t) for t in range(11, 101)]
+    broken = list(time_figures._broken([(1.0, 1.0), (2.0, 0.5), (5.0, 1.0)]))
+    assert broken == [(1.0, 1.0), (2.0, 0.5), (4.0, None), (5.0, 1.0)]
 
 
 def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(run, capfd):
@@ -353,9 +389,9 @@ def test_curves_of_shares_are_of_all_seeds_in_any_order(name, seeds):
 def test_curves_over_time_name_the_seed_that_is_drawn(seeds):
     for kind in ("over-time", "groups"):
         (section,) = panels.sections_of([panel_of(kind, seeds[::-1])])
-        assert section.figures[0].caption == "Only the run of seed 3 is shown."
+        assert section.figures[0].caption.startswith("Only the run of seed 3 is shown.")
         (section,) = panels.sections_of([panel_of(kind, seeds[:1])])
-        assert section.figures[0].caption == ""
+        assert "seed" not in section.figures[0].caption
 
 
 def test_whatever_a_page_shows_of_one_run_of_several_names_its_seed(seeds):
@@ -411,6 +447,23 @@ def test_ports_of_hosts_are_not_drawn_with_those_of_switches(tmp_path):
     assert "queue p99 (12 switch ports and 8 host ports)" in titles
 
 
+def test_no_two_of_64_lines_have_colour_dash_and_marker_in_common():
+    labels = [str(number) for number in range(64)]
+    channels = marks.distinct_rows([], labels, marks=True)["encoding"]
+    found = [[str(mark) for mark in channels[name]["scale"]["range"]] for name in ("color", "strokeDash")]
+    assert len(set(zip(*found, strict=True))) == 64
+    assert found[0] == list(marks.COLOURS) * 8 and found[1][:8] == [str(dash) for dash in marks.DASHES]
+
+
+def test_a_network_is_coloured_by_a_series_that_it_knows_and_that_was_measured(run):
+    assert run.plot.network().spec == run.plot.network("utilisation").spec
+    assert run.plot.network("queue_bytes").spec != run.plot.network().spec
+    with pytest.raises(InputError, match='no series "queues": did you mean "queue_bytes"'):
+        run.plot.network("queues")
+    with pytest.raises(InputError, match=r"ask for it by measure\.port_events"):
+        run.plot.network("drops")
+
+
 def test_a_line_keeps_its_colour_in_figures_that_lack_others(run, bare):
     def marks_of(figure):
         channels = dict(marks._channels_of_lines(figure.spec))
@@ -439,8 +492,9 @@ def test_flows_of_several_lines_are_drawn_each_or_the_caption_names_what_is(run)
 
     flows = list(run.over_time("goodput_bps"))
     assert len(flows) == 4
-    assert drawn("A", "B") == ([f"{label}, {flow}" for label in "AB" for flow in flows], "")
-    largest = "Each line is the largest value of its flows, groups or ports at each time."
+    means = "Values are means over 5 us."
+    assert drawn("A", "B") == ([f"{label}, {flow}" for label in "AB" for flow in flows], means)
+    largest = f"Each line is the largest value of its flows, groups or ports at each time. {means}"
     assert drawn("A", "B", "C") == (["A", "B", "C"], largest)
 
 

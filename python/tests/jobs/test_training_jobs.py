@@ -10,6 +10,7 @@ pytest.importorskip("weftline._native")
 
 import weftline
 from weftline.cli.main import main
+from weftline.errors import InputError
 from weftline.figures import job_figures
 from weftline.measures import jobs, step_causes
 from weftline.measures.lines import Line, lines_of
@@ -180,6 +181,26 @@ def test_a_timeline_is_a_chrome_trace_without_overlaps(training, tmp_path, capsy
         ends[place] = span["ts"] + span["dur"]
     figure = job_figures.timeline("What ranks did", training)
     assert figure.spec["data"]["values"] and "timeline.json" in figure.caption
+
+
+def test_the_figure_of_a_training_job_has_the_times_of_its_steps_and_bandwidths_of_its_operations(tmp_path):
+    run = weftline.run(TRAINING, set={"workload.0.steps": 2}, out=tmp_path / "run")
+    whole = [step for step in run.steps if step["whole"]]
+    for column in ("time_ns", "finish_to_finish_ns"):
+        rows = run.plot.jobs(column).spec["data"]["values"]
+        known = [step for step in whole if step[column] is not None]
+        assert [row["x"] for row in rows if "ideal" not in row["line"]] == [step["step"] for step in known]
+        of_steps = [row["y"] for row in rows if "ideal" not in row["line"]]
+        assert known and of_steps == pytest.approx([1e-3 * step[column] for step in known], rel=1e-4)
+    lines = {row["line"] for row in run.plot.jobs("busbw_bps").spec["data"]["values"]}
+    assert lines and all("ranks" in line for line in lines)
+
+
+def test_a_column_that_no_step_has_is_no_figure(tmp_path):
+    incast = {"topology": {"kind": "star", "hosts": 3}, "workload": [{"kind": "incast", "size": "10KB"}]}
+    run = weftline.run(incast, out=tmp_path / "run")
+    with pytest.raises(InputError, match="busbw_bps: no step of these runs has one"):
+        run.plot.jobs("busbw_bps")
 
 
 def test_a_page_names_the_seed_of_the_steps_that_it_lists(training):

@@ -5,7 +5,7 @@ import pytest
 import weftline
 from weftline.errors import InputError, RunFailed
 from weftline.figures import goodput_figures, network_view, time_figures
-from weftline.measures import evidence, judgements, over_time, readings, recovery
+from weftline.measures import curves, evidence, judgements, over_time, readings, recovery
 from weftline.measures.lines import lines_of
 from weftline.measures.metrics import METRICS, Flows, metric
 from weftline.report import answer_text, run_page
@@ -93,9 +93,10 @@ def test_a_last_interval_of_less_than_a_packet_changes_no_figure_and_no_mean(tmp
 def test_a_curve_of_many_intervals_is_thinned_to_means_and_ends_with_the_last_whole_one(tmp_path):
     measure = {"goodput": {"by": "flow", "flows": [0, 1], "every": "1us"}}
     run = weftline.run({**ENDLESS, "measure": measure}, set={"run.until": "100500ns"}, out=tmp_path / "run")
-    all_points = over_time.curves(run, "goodput_bps")["flow0"]
+    all_points = curves.of_run(run, "goodput_bps").points["flow0"]
     assert [time for time, _ in all_points] == [1e3 * n for n in range(1, 101)]
-    few = over_time.curves(run, "goodput_bps", max_points=25)["flow0"]
+    span = curves.span_ns([run], "goodput_bps", max_points=25)
+    few = curves.of_run(run, "goodput_bps", span=span).points["flow0"]
     assert [time for time, _ in few] == [5e3 * n for n in range(1, 21)]
     assert few[1][1] == pytest.approx(sum(rate for _, rate in all_points[5:10]) / 5)
 

@@ -419,3 +419,5 @@ def test_a_page_says_of_which_flows_its_goodputs_are():
         "Payload bytes delivered by all flows, each by itself.",
         "Payload bytes delivered by flows together: some 2 of 3 flows; every all flows.",
     ]
+    together = "Payload bytes delivered by all flows, together."
+    assert run_page._goodput_caption([every], few=False) == together

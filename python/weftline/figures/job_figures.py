@@ -30,13 +30,15 @@ MAX_RANKS, MAX_SPANS = 32, 4000
 def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption: str = "") -> Figure:
     """Return a column of jobs.parquet over the steps, a line for each job; of several seeds, of one run.
 
-    Next to times it has the ideal time of each job that has one. Of a whole job its parts are shown, a line
-    for each kind.
+    Next to times it has the ideal time of each job that has one. Times are of steps; of a whole job, which is
+    made of collective operations, bandwidths are those of its parts, a line for each kind.
     """
     axis, scale = AXES[column], 1e-9
-    rows = [(line, step) for line in lines for step in over_seeds.drawn_run(line).steps]
-    if column.endswith("_ns"):
-        unit, scale = time_unit(max((step[column] or 0 for _, step in rows), default=0))
+    is_time = column.endswith("_ns")
+    if is_time:
+        runs = [over_seeds.drawn_run(line) for line in lines]
+        longest = max((step[column] or 0 for run in runs for step in rows_of.own(run)), default=0)
+        unit, scale = time_unit(longest)
         axis = f"{axis} ({unit})"
     points: list[tuple[str, float, float]] = []
     for line in lines:
@@ -44,7 +46,7 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
         for job, name in rows_of.job_names([run]).items():
             label = ", ".join(filter(None, [line.label if len(lines) > 1 else "", name]))
             of_job = [step for step in rows_of.own(run) if rows_of.job_of(step) == job]
-            parts = [part for part in rows_of.parts(run) if rows_of.job_of(part) == job]
+            parts = [part for part in rows_of.parts(run) if rows_of.job_of(part) == job and not is_time]
             points += [
                 (f"{label}, {rows_of.kind_text(part)}", part["step"], part[column] * scale)
                 for part in parts

@@ -262,8 +262,17 @@ def distinct_rows(rows: list[dict[str, Any]], labels: list[str], *, marks: bool)
 
 def distinguished(labels: Sequence[str], values: Sequence[Any]) -> dict[str, Any]:
     """Return a channel that gives each line its colour, dash or marker, in the order of the labels."""
-    scale = {"domain": list(labels), "range": [values[i % len(values)] for i in range(len(labels))]}
+    scale = {"domain": list(labels), "range": [_mark(values, i) for i in range(len(labels))]}
     return {"field": "line", "type": "nominal", "scale": scale}
+
+
+def _mark(values: Sequence[Any], number: int) -> Any:
+    """Return the colour, dash or marker of a line by its number.
+
+    Colours repeat, and each time with the next dash and marker: no two of 64 lines have all in common.
+    """
+    turns = 0 if values is COLOURS else number // len(values)
+    return values[(number + turns) % len(values)]
 
 
 def keep_marks(spec: dict[str, Any], labels: Sequence[str]) -> None:
@@ -291,7 +300,7 @@ def keep_marks(spec: dict[str, Any], labels: Sequence[str]) -> None:
             is_part = line not in (None, label)
             # Parts of one line differ by their dashes and markers.
             at = number[line if is_part else label] if name == "color" or not is_part else place
-            scale["range"][place] = values[at % len(values)]
+            scale["range"][place] = _mark(values, at)
 
 
 _MARKS: dict[str, Sequence[Any]] = {"color": COLOURS, "strokeDash": DASHES, "shape": SHAPES}

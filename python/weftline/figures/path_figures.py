@@ -51,12 +51,13 @@ def network(title: str, line: Line, *, metric: str = "utilisation") -> Figure | 
     """Return a picture of the network that stands still: links coloured by what they carried.
 
     Each link is drawn once, in the colour of its busier direction; None where the network cannot be drawn.
+    `metric` is one of `network_view.MEASURES`; without it in the run, no link has a colour.
     """
     view = network_view.view([line])
     if view is None:
         return None
     nodes, links = view.data["nodes"], view.data["links"]
-    wanted = next((m for m in network_view.MEASURES if m.metric == metric), network_view.MEASURES[0])
+    wanted = next(m for m in network_view.MEASURES if m.metric == metric)
     frames = next((m for m in view.data["runs"][0]["measures"] if m["title"] == wanted.title), None)
     values = _over_the_run(frames["values"], wanted.combine, len(links)) if frames else [None] * len(links)
     down: set[int] = set()

@@ -3,24 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from weftline.errors import InputError, warn
-from weftline.figures import flow_figures, job_figures, marks, path_figures, specs, time_figures
+from weftline.errors import InputError, nearest, warn
+from weftline.figures import flow_figures, job_figures, marks, network_view, path_figures, specs, time_figures
 from weftline.figures.specs import Figure
-from weftline.measures import given, line_notes, queue_ports
+from weftline.measures import curves, given, line_notes, over_time, queue_ports
 from weftline.measures.lines import Line
 
+
+class Drawn(NamedTuple):
+    """How a series is drawn over time."""
+
+    axis: str
+    """Title with its unit; "{span}" becomes the length of the spans over which a count is."""
+    scale: float
+    combine: curves.Combine
+    """How entities make one line; "each" gives each its own, or of more than eight the largest."""
+    each: str = ""
+    """The title where each entity is drawn by itself, if it is another one."""
+
+
 SERIES = {
-    "goodput_bps": ("goodput (Gb/s)", 1e-9, "sum"),
-    "utilisation": ("utilisation of the busiest port (%)", 100, "max"),
-    "queue_bytes": ("longest queue (KB)", 1e-3, "max"),
-    "rate_bps": ("rate (Gb/s)", 1e-9, "each"),
-    "cwnd_bytes": ("window (KB)", 1e-3, "each"),
-    "drops": ("dropped packets an interval", 1, "sum"),
-    "ecn_marks": ("marked packets an interval", 1, "sum"),
-    "pauses": ("pauses an interval", 1, "sum"),
+    "goodput_bps": Drawn("goodput (Gb/s)", 1e-9, "sum"),
+    "utilisation": Drawn("utilisation of the busiest port (%)", 100, "max", "utilisation (%)"),
+    "queue_bytes": Drawn("longest queue (KB)", 1e-3, "max", "queue (KB)"),
+    "rate_bps": Drawn("rate (Gb/s)", 1e-9, "each"),
+    "cwnd_bytes": Drawn("window (KB)", 1e-3, "each"),
+    "drops": Drawn("dropped packets in {span}", 1, "sum"),
+    "ecn_marks": Drawn("marked packets in {span}", 1, "sum"),
+    "pauses": Drawn("pauses in {span}", 1, "sum"),
+    "paused": Drawn("paused ports", 1, "sum", "paused (share of time)"),
 }
-"""Title with its unit, scale and how entities are combined, by name of the series."""
+"""How series are drawn, by name; counts that are not among them are summed, all others drawn each."""
+
+
+def _drawn(metric: str) -> Drawn:
+    """Return how a series of any name is drawn."""
+    words = metric.replace("_", " ")
+    is_count = over_time.series(metric).kind == "count"
+    other = Drawn(f"{words} in {{span}}", 1.0, "sum") if is_count else Drawn(words, 1.0, "each")
+    return SERIES.get(metric, other)
 
 
 def plot(*of: given.Given) -> Plots:
@@ -88,20 +111,18 @@ class Plots:
     def over_time(self, metric: str = "goodput_bps") -> Figure:
         """Return one series over time, its entities combined as `SERIES` says; of one run, each by itself.
 
-        Rates and windows of several lines are drawn flow by flow, too; if that were more than eight curves,
-        the largest of each line is drawn, and the caption names it.
+        More than eight curves are not drawn each: then entities of one run are combined, too, and of rates,
+        windows and other internals the largest of each line is drawn. The caption names the combination, and
+        the spans over which values are thinned.
         """
-        axis, scale, combine = SERIES.get(metric, (metric.replace("_", " "), 1.0, "sum"))
+        axis, scale, combine, each = _drawn(metric)
         self._measured(metric, "[measure]")
         lines = [line for line in self.lines if line.runs[0].recorded(metric, max_points=1)]
-        each = (
-            "each"
-            if len(lines) == 1 and len(lines[0].runs[0].recorded(metric, max_points=1)) <= 8
-            else combine
-        )
-        title = axis[:1].upper() + axis[1:].partition(" (")[0] + " over time"
+        if len(lines) == 1 and specs.curves_over_time(lines, metric) <= len(marks.COLOURS):
+            axis, combine = each or axis, "each"
+        title = axis[:1].upper() + axis[1:].partition(" (")[0].partition(" in {")[0] + " over time"
         return self._marked(
-            specs.over_time(title, lines, metric_name=metric, axis=axis, scale=scale, combine=each)
+            specs.over_time(title, lines, metric_name=metric, axis=axis, scale=scale, combine=combine)
         )
 
     def goodput(self) -> Figure:
@@ -109,25 +130,59 @@ class Plots:
         return self.over_time("goodput_bps")
 
     def jobs(self, column: str = "time_ns") -> Figure:
-        """Return the time of each step of each job and its ideal one, or ``algbw_bps`` or ``busbw_bps``."""
+        """Return the time of each step of each job and its ideal one, or another column.
+
+        Parameters
+        ----------
+        column : str
+            ``time_ns``, ``finish_to_finish_ns``, ``algbw_bps`` or ``busbw_bps``; bandwidths of a training job
+            or a job of a file are those of its collective operations.
+        """
         if not any(line.runs[0].steps for line in self.lines):
             raise InputError("these runs have no jobs: they need a workload of kind collective or incast")
         if column not in job_figures.AXES:
             raise InputError(f"column: expected one of {', '.join(job_figures.AXES)}, found {column!r}")
-        return self._marked(job_figures.steps("Steps of jobs", self.lines, column=column))
+        figure = job_figures.steps("Steps of jobs", self.lines, column=column)
+        if not figure.spec["data"]["values"]:
+            raise InputError(f"{column}: no step of these runs has one, so that there is nothing to draw")
+        return self._marked(figure)
 
     def fairness(self) -> Figure:
         """Return Jain's index of the measured goodputs over time; needs ``measure.goodput`` of several."""
         self._measured("goodput_bps", "measure.goodput")
-        return time_figures.fairness("Fairness over time", self.lines)
+        figure = time_figures.fairness("Fairness over time", self.lines)
+        if not figure.spec["data"]["values"]:
+            raise InputError(
+                "no two of the flows or groups whose goodput was measured last through an interval of it; "
+                "measure.goodput.every can be shorter"
+            )
+        return figure
 
     def paths_known(self) -> Figure:
         """Return the share of paths that PINT knows by packets; needs ``telemetry.record`` above 0."""
         return self._marked(path_figures.paths_known("Paths known by packets", self.lines))
 
-    def network(self, metric: str = "utilisation") -> Figure:
-        """Return the network of the first line, its links coloured by a series of ports."""
-        found = path_figures.network(self._first("The network"), self.lines[0], metric=metric)
+    def network(self, metric: str | None = None) -> Figure:
+        """Return the network of the first line, its links coloured by a series of ports.
+
+        Parameters
+        ----------
+        metric : str, optional
+            ``utilisation``, ``queue_bytes``, ``drops``, ``ecn_marks`` or ``pauses``. Without it the
+            utilisation, or, where it was not measured, no colours.
+        """
+        known = {measure.metric: measure.key for measure in network_view.MEASURES}
+        if metric is not None and metric not in known:
+            raise InputError(
+                f'metric: the network has no series "{metric}": {nearest(metric, list(known))}'
+                f"expected one of {', '.join(known)}"
+            )
+        if metric is not None and not self.lines[0].runs[0].recorded(metric, max_points=1):
+            raise InputError(
+                f"{metric} was not measured in {self.lines[0].label}: ask for it by measure.{known[metric]}"
+            )
+        title = self._first("The network")
+        found = path_figures.network(title, self.lines[0], metric=metric or "utilisation")
         if found is None:
             raise InputError("this network has too many links for a picture, or its file no longer exists")
         return found

@@ -24,8 +24,8 @@ from weftline.figures.marks import (
     time_unit,
     with_markers,
 )
+from weftline.measures import curves as curves_of
 from weftline.measures import evidence, over_seeds, queue_ports, slowdown_table
-from weftline.measures import over_time as series_of
 from weftline.measures.lines import PERCENTILES, Line, Mean, at_share, curves_by_size
 from weftline.measures.metrics import metric
 from weftline.terminal import Table
@@ -296,7 +296,7 @@ def over_time(
     metric_name: str,
     axis: str,
     scale: float = 1.0,
-    combine: str = "sum",
+    combine: curves_of.Combine = "sum",
     entities: str = "",
     log: bool = False,
     caption: str = "",
@@ -304,57 +304,68 @@ def over_time(
     """Return one value over simulated time, the entities of a run (ports, groups, flows) combined.
 
     Of several seeds one run is drawn, and the caption names it. An interval that the end of the run cuts
-    short is not drawn.
+    short is not drawn. Entities are combined first, and thinned afterwards on one grid of spans of all lines;
+    the caption states both, see `weftline.measures.curves`.
 
     Parameters
     ----------
     metric_name : str
         Name in the series table.
     axis : str
-        Title of the axis, with its unit.
+        Title of the axis, with its unit; "{span}" in it becomes the length of the spans.
     scale : float
         What the stored values are multiplied by.
     combine : {"sum", "max", "each"}
-        How the entities make one line; "each" gives each its own. Where these would be more than eight curves
-        of several lines, the largest value of each line is drawn, and the caption names it.
+        How the entities make one line; "each" gives each its own. Where these would be more than eight
+        curves, the largest value of each line is drawn.
     entities : str
         Only entities whose name starts with this.
     log : bool
         A logarithmic axis that has a place for 0, for lines that differ by powers of ten.
     """
-    rows: list[dict[str, Any]] = []
-    labels: list[str] = []
-    found: dict[str, dict[str, series_of.Points]] = {}
-    for line in lines:
-        series = series_of.curves(over_seeds.drawn_run(line), metric_name)
-        found[line.label] = {name: values for name, values in series.items() if name.startswith(entities)}
-    of_each = combine == "each" and (len(lines) == 1 or sum(map(len, found.values())) <= len(COLOURS))
-    named: dict[str, Sequence[Sequence[float]]]
-    for label_of_line, chosen in found.items():
-        if of_each and len(lines) == 1:
-            named = chosen
-        elif of_each and len(chosen) > 1:
-            named = {f"{label_of_line}, {name}": values for name, values in chosen.items()}
+    runs = {line.label: over_seeds.drawn_run(line) for line in lines}
+    span = curves_of.span_ns(list(runs.values()), metric_name)
+    if combine == "each" and curves_over_time(lines, metric_name, entities) > len(COLOURS):
+        combine = "max"
+    found = {
+        label: curves_of.of_run(run, metric_name, combine=combine, entities=entities, span=span)
+        for label, run in runs.items()
+    }
+    named: dict[str, list[tuple[float, float | None]]] = {}
+    for label, of_line in found.items():
+        if len(lines) == 1 and combine == "each":
+            named |= of_line.points
         else:
-            named = {label_of_line: _combined(list(chosen.values()), combine)} if chosen else {}
-        labels += list(named)
-        rows += [_row(label, t / 1000, v * scale) for label, values in named.items() for t, v in values]
-    unit, factor = time_unit(1000 * max((row["x"] for row in rows), default=0))
-    rows = [row | {"x": float(f"{1000 * factor * row['x']:.7g}")} for row in rows]
+            several = len(of_line.points) > 1
+            named |= {
+                f"{label}, {name}" if several else label: points for name, points in of_line.points.items()
+            }
+    unit, factor = time_unit(max((time for points in named.values() for time, _ in points), default=0))
+    rows = [
+        _row(label, time * factor, None if value is None else value * scale)
+        for label, points in named.items()
+        for time, value in points
+    ]
     x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": axis, "axis": {"format": ",~r"}}
+    shown = [of_line for of_line in found.values() if of_line.points]
+    y["title"] = axis.replace("{span}", curves_of.spans_text(shown) or "an interval")
     if log:
         y |= {"scale": {"type": "symlog", "constant": 1}}
         y["axis"] |= {"values": [0, *(10**n for n in range(7))]}
-    spec = distinct_rows(rows, list(dict.fromkeys(labels)), marks=False)
+    spec = distinct_rows(rows, list(named), marks=False)
     layers = layers_of(x, y, False, points=False)
-    drawn = [over_seeds.drawn_run(line) for line in lines]
-    layers += failures(drawn, factor, max((row["x"] for row in rows), default=0))
+    layers += failures(list(runs.values()), factor, max((row["x"] for row in rows), default=0))
     spec |= {"width": 3 * WIDTH, "height": HEIGHT, "layer": layers}
-    notes = [caption, over_seeds.drawn_seed(lines)]
-    if combine == "each" and not of_each:
-        notes.append("Each line is the largest value of its flows, groups or ports at each time.")
+    notes = [caption, over_seeds.drawn_seed(lines), *curves_of.notes(shown, combine)]
     return Figure(title=title, spec=with_markers(spec), caption=" ".join(filter(None, notes)))
+
+
+def curves_over_time(lines: Sequence[Line], metric_name: str, entities: str = "") -> int:
+    """Return how many curves the entities of the drawn runs are, each by itself."""
+    runs = [over_seeds.drawn_run(line) for line in lines]
+    names = [name for run in runs for name in run.recorded(metric_name, max_points=1)]
+    return sum(name.startswith(entities) for name in names)
 
 
 def bars(
@@ -568,15 +579,6 @@ def _mean_text(line: Line, mean: Mean | None) -> str:
     count = len(line.runs) if mean.count is None else mean.count
     qualifier = evidence.qualifier(runs=count, asked=max(len(line.runs), len(line.asked)))
     return mean.text(quantities.digits) + qualifier
-
-
-def _combined(series: Sequence[series_of.Points], how: str) -> list[tuple[float, float]]:
-    by_time: dict[float, float] = {}
-    for values in series:
-        for time, value in values:
-            old = by_time.get(time)
-            by_time[time] = value if old is None else (old + value if how == "sum" else max(old, value))
-    return sorted(by_time.items())
 
 
 def _thinned(points: list[Any], max_points: int) -> list[Any]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from weftline import quantities
@@ -20,7 +21,8 @@ MAX_PORTS, MAX_SPANS = 32, 160
 def queue_heats(title: str, lines: Sequence[Line]) -> list[Figure]:
     """Return a heat map of each line: a row for each port, a column for each span of time.
 
-    A cell is coloured by the longest queue in it, on one scale for all lines. Ports without any are left out;
+    A cell is coloured by the longest queue in it, on one scale for all lines. A span is at least as long as
+    the time between two samples. Ports without any are left out;
     of many, those with the longest queues are shown. Of several seeds one run is drawn, and the caption
     names it.
     """
@@ -40,8 +42,12 @@ def _heat(
     worst = sorted(busy, key=lambda port: -max(value for _, value in busy[port]))[:MAX_PORTS]
     shown = sorted(worst, key=_natural)
     end = max((time for port in shown for time, _ in busy[port]), default=0)
-    unit, scale = time_unit(end)
+    every = over_time.interval_ns(over_seeds.drawn_run(line), "queues")
     length = end / MAX_SPANS or 1
+    if every:
+        length = every * max(1, math.ceil(length / every - 1e-9))
+    end = length * math.ceil(end / length - 1e-9)
+    unit, scale = time_unit(end)
     name, factor = "longest queue (KB)", 1e-3
     rows = [
         {"x": _short(start * scale), "to": _short((start + length) * scale), "port": port, "y": _short(value)}
@@ -106,36 +112,50 @@ def _longest(points: Sequence[Sequence[float]], length: float, factor: float) ->
 def fairness(title: str, lines: Sequence[Line]) -> Figure:
     """Return Jain's index of the measured goodputs over time; of several seeds one run is drawn.
 
-    Needs ``measure.goodput`` by flow or by group. Spans in which nothing at all was delivered are left out.
+    Needs ``measure.goodput`` by flow or by group. A span is of those that last all through it; spans of fewer
+    than two, and those in which nothing at all was delivered, are left out.
     """
     drawn = {line.label: over_seeds.drawn_run(line) for line in lines}
     curves = {label: jain_over_time(run) for label, run in drawn.items()}
     unit, scale = time_unit(max((points[-1][0] for points in curves.values() if points), default=0))
     rows: list[dict[str, Any]] = [
-        {"line": label, "x": _short(time * scale), "y": _short(index)}
+        {"line": label, "x": _short(time * scale), "y": None if index is None else _short(index)}
         for label, points in curves.items()
-        for time, index in points
+        for time, index in _broken(points)
     ]
     x = {"field": "x", "type": "quantitative", "title": f"time ({unit})", "axis": {"format": ",~f"}}
     y = {"field": "y", "type": "quantitative", "title": "Jain's index", "scale": {"domain": [0, 1]}}
     unit_spec = unit_of_lines([line.label for line in lines], x, y, points=False)
     unit_spec["layer"] += failures(list(drawn.values()), scale, max((row["x"] for row in rows), default=0))
     spec = rows_of(rows) | {"width": 3 * WIDTH, "height": HEIGHT, **unit_spec}
-    note = "Of the mean goodputs in each span: 1 if all are equal, 1/n if one of n has all."
+    note = (
+        "Of the mean goodputs in each span, of the flows or groups that last all through it, if these are "
+        "two or more: 1 if all are equal, 1/n if one of n has all."
+    )
     return Figure(title=title, spec=spec, caption=f"{note} {over_seeds.drawn_seed(lines)}".strip())
+
+
+def _broken(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, float | None]]:
+    """Yield points, and one without a value between two that are further apart than others are."""
+    length = min((after - before for (before, _), (after, _) in itertools.pairwise(points)), default=0.0)
+    for number, (time, value) in enumerate(points):
+        if number and time - points[number - 1][0] > 1.5 * length:
+            yield time - length, None
+        yield time, value
 
 
 def jain_over_time(run: Run, *, spans: int = 100) -> list[tuple[float, float]]:
     """Return (end of a span in ns, Jain's index of the goodputs in it) of flows or groups measured.
 
-    Where intervals of the measure are longer than spans, of these; a last one that the end of the run cuts
-    short is left out.
+    Those count that start before a span and end after it. Where intervals of the measure are longer than
+    spans, of these; a last one that the end of the run cuts short is left out.
     """
     series = run.over_time("goodput_bps", max_points=1)
     end = max((points[-1][0] for points in series.values() if points), default=0)
     if len(series) < 2 or not end:
         return []
-    return sharing.by_span(over_time.intervals(run, "goodput_bps", end / spans))
+    lives = sharing.lifetimes(run)
+    return sharing.of_living(over_time.intervals(run, "goodput_bps", end / spans), lives)
 
 
 def _natural(name: str) -> list[Any]:

@@ -14,6 +14,8 @@ and shares count it by its length, and it is left out of the other statistics. T
 over the number of whole intervals that its time would hold. And `paused` has a value when it changes, which
 lasts until it changes again, or until the end of the run: it counts by the time for which it lasts, from the
 beginning of the run, of the ports that were paused at all.
+
+A value that limits nothing is infinite, and larger than all others: a mean or a maximum over it is no number.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import itertools
 import math
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -113,10 +115,10 @@ def _of_disciplines() -> dict[str, Series]:
 def intervals(run: Run, metric: str, span_ns: float = 0.0) -> dict[str, list[Interval]]:
     """Return the intervals of a series by entity; over spans of `span_ns` where they are shorter."""
     found = run.over_time(metric, every_ns=span_ns, max_points=0)
-    return {name: _intervals(run, metric, points, span_ns) for name, points in found.items()}
+    return {name: intervals_of(run, metric, points, span_ns) for name, points in found.items()}
 
 
-def _intervals(run: Run, metric: str, points: Points, span_ns: float = 0.0) -> list[Interval]:
+def intervals_of(run: Run, metric: str, points: Points, span_ns: float = 0.0) -> list[Interval]:
     """Return the intervals that end at the points: on the grid of the measure, or at the end of the run."""
     length = max(span_ns, interval_ns(run, series(metric).measure)) or points[0][0]
     over = end_ns(run)
@@ -124,24 +126,13 @@ def _intervals(run: Run, metric: str, points: Points, span_ns: float = 0.0) -> l
     for time, value in points:
         begin, end = length * (math.ceil(time / length - 1e-9) - 1), min(time, over)
         part = (end - begin) / length
-        found.append(Interval(begin, end, value, part if part < 1 - 1e-6 else 1.0))
+        found.append(Interval(begin, end, _number_of(value), part if part < 1 - 1e-6 else 1.0))
     return found
 
 
-def curves(run: Run, metric: str, *, max_points: int = 400) -> Mapping[str, Points]:
-    """Return what a figure draws of a series by entity, averaged to `max_points` each; empty if not measured.
-
-    Without a last interval that the end of the run cuts short, unless it is the only one: its mean or count
-    cannot be held against those of the others.
-    """
-    about = series(metric)
-    every = interval_ns(run, about.measure)
-    if about.kind not in ("mean", "count") or not every:
-        return run.recorded(metric, max_points=max_points)
-    span_ns = every * max(1, math.ceil(end_ns(run) / every / max_points - 1e-9))
-    found = run.recorded(metric, every_ns=span_ns, max_points=0)
-    spans = {name: whole(_intervals(run, metric, points, span_ns)) for name, points in found.items()}
-    return {name: [(one.end, one.value) for one in of_entity] for name, of_entity in spans.items()}
+def _number_of(value: float | None) -> float:
+    """Return a value of a series as the engine writes it, which is None where it is infinite."""
+    return math.inf if value is None else value
 
 
 def reader(name: str) -> Callable[[Run], float | None] | None:
@@ -174,7 +165,14 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
         raise InputError(f'metric "{name}": expected a number, found {value}') from None
 
     def read(run: Run) -> float | None:
-        by_entity = run.recorded(metric, max_points=0)
+        found = number(run)
+        return found if found is not None and math.isfinite(found) else None
+
+    def number(run: Run) -> float | None:
+        by_entity = {
+            entity: [(time, _number_of(value)) for time, value in points]
+            for entity, points in run.recorded(metric, max_points=0).items()
+        }
         kind = series(metric).kind
         if kind == "state" and statistic != "period":
             spells = [_spells(points, from_ns, end_ns(run)) for points in by_entity.values()]
@@ -185,9 +183,9 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
             ]
             return _number(statistic, lasting, level, kind) if lasting else None
         if kind == "state":
-            by_entity = {name: [[0.0, 0.0], *points] for name, points in by_entity.items()}
+            by_entity = {name: [(0.0, 0.0), *points] for name, points in by_entity.items()}
         if kind in ("mean", "count"):
-            found = [_intervals(run, metric, points) for points in by_entity.values()]
+            found = [intervals_of(run, metric, points) for points in by_entity.values()]
         else:
             found = [[Interval(time, time, value, 1.0) for time, value in one] for one in by_entity.values()]
         kept = [[one for one in entity if one.begin >= from_ns * (1 - 1e-9)] for entity in found]
@@ -201,6 +199,13 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
         return _number(statistic, [one for entity in kept for one in entity], level, kind)
 
     return read
+
+
+def has_infinite(run: Run, name: str) -> bool:
+    """Return whether the series of which a number of this name is has infinite values in a run."""
+    found = _NAME.fullmatch(name)
+    means = run.recorded(found[2], max_points=1) if found else {}
+    return any(value is None for points in means.values() for _, value in points)
 
 
 def whole(found: list[Interval]) -> list[Interval]:

@@ -68,6 +68,23 @@ def by_span(series: Mapping[str, Sequence[Interval]]) -> list[tuple[float, float
     return [(time, index) for time, goodputs in shared if (index := jain(goodputs)) is not None]
 
 
+def of_living(
+    series: Mapping[str, Sequence[Interval]], lives: Mapping[str, tuple[float, float]]
+) -> list[tuple[float, float]]:
+    """Return (end in ns, Jain's index) of every whole span in which two or more last from begin to end.
+
+    Arguments are those of `indices`. Spans in which these received nothing are left out.
+    """
+    by_time: dict[float, list[float]] = {}
+    for name, spans in series.items():
+        start, end = lives.get(name, (math.inf, 0.0))
+        for one in spans:
+            if one.part == 1 and start <= one.begin * (1 + 1e-9) and one.end <= end * (1 + 1e-9):
+                by_time.setdefault(one.end, []).append(one.value)
+    shared = [(time, goodputs) for time, goodputs in sorted(by_time.items()) if len(goodputs) > 1]
+    return [(time, index) for time, goodputs in shared if (index := jain(goodputs)) is not None]
+
+
 def of_run(run: Run) -> list[tuple[float, float]]:
     """Return the same of a run's flows or groups; nothing if their goodput was not measured."""
     series = over_time.intervals(run, "goodput_bps", SPAN_NS)

@@ -31,6 +31,7 @@ from weftline.measures import (
     queue_ports,
     slowdown_table,
     step_causes,
+    steps,
 )
 from weftline.measures.lines import Line
 from weftline.report import answer_text, headline, page, why_page
@@ -196,19 +197,23 @@ def _keep_marks(figures: Sequence[specs.Figure], lines: Sequence[Line]) -> None:
 
 
 def _goodput(lines: Sequence[Line]) -> specs.Figure:
+    each = len(lines) == 1 and specs.curves_over_time(lines, "goodput_bps") <= len(marks.COLOURS)
     return specs.over_time(
         "Goodput over time",
         lines,
         metric_name="goodput_bps",
         axis="goodput (Gb/s)",
         scale=1e-9,
-        combine="each" if len(lines) == 1 else "sum",
-        caption=_goodput_caption(lines),
+        combine="each" if each else "sum",
+        caption=_goodput_caption(lines, few=each),
     )
 
 
-def _goodput_caption(lines: Sequence[Line]) -> str:
-    """Return of which flows the goodput was measured, and whether these are one curve."""
+def _goodput_caption(lines: Sequence[Line], *, few: bool = True) -> str:
+    """Return of which flows the goodput was measured, and whether these are one curve.
+
+    Those of one line are not if they are `few`.
+    """
     counts = {line.label: measured_alike.flows_measured(line.runs[0]) for line in lines}
     texts = {
         label: "all flows" if count is None or count[0] == count[1] else f"{count[0]:,} of {count[1]:,} flows"
@@ -217,7 +222,8 @@ def _goodput_caption(lines: Sequence[Line]) -> str:
     if len(set(texts.values())) > 1:
         each = "; ".join(f"{label} {text}" for label, text in texts.items())
         return f"Payload bytes delivered by flows together: {each}."
-    how = "together" if len(lines) > 1 else "by group" if None in counts.values() else "each by itself"
+    each = "by group" if None in counts.values() else "each by itself"
+    how = each if len(lines) == 1 and few else "together"
     return f"Payload bytes delivered by {next(iter(texts.values()))}, {how}."
 
 
@@ -336,9 +342,10 @@ def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None)
     run, seed = over_seeds.drawn_run(lines[0]), over_seeds.drawn_seed(lines)
     of_run = [jobs.steps_table(run, max_steps=MAX_STEPS)] if len(lines) == 1 else []
     figures = []
-    if any(len(line.runs[0].steps) > 1 for line in lines):
+    if any(len(steps.own(line.runs[0])) > 1 for line in lines):
         figures.append(job_figures.steps("Time of each step", lines, caption=jobs.IDEAL))
-    if figures and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
+    several = any(len(line.runs[0].steps) > 1 for line in lines)
+    if several and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
         figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
     _keep_marks(figures, of_page)
     text = f"Open a step for the chain of flows that made it long, and its causes. {seed}".strip()

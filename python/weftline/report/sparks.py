@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from weftline.errors import DamagedError, InputError, RunFailed
+from weftline.measures import curves
 from weftline.runs import Run
 
 POINTS = 40
 """Points of a small figure, at most."""
+MAX_SAMPLES = 300_000
+"""Samples that are read individually for a small figure; of more, means over several are."""
 
 
 def of(folder: Path) -> dict[str, list[list[float]]]:
@@ -31,23 +33,19 @@ def _of(folder: Path, _written: int) -> dict[str, list[list[float]]]:
     try:
         run = Run.read(folder)
         curve = run.distribution("fct_ns", max_points=POINTS)
-        queues = run.over_time("queue_bytes", max_points=POINTS)
+        queues = _longest(run)
     except (DamagedError, InputError, RunFailed):
         return {}
     # It begins at 0, so that flows that all took the same time are a step.
     steps = [*((ns, 0.0) for ns, _ in curve[:1]), *curve]
     found = {"fct": [[round(math.log10(ns), 3), round(share, 4)] for ns, share in steps if ns > 0]}
     if queues:
-        found["queue"] = _highest(queues)
+        found["queue"] = queues
     return {name: points for name, points in found.items() if len(points) > 1}
 
 
-def _highest(queues: dict[str, list[Any]]) -> list[list[float]]:
-    """Return the longest of several queues in each of `POINTS` spans of time."""
-    end = max((points[-1][0] for points in queues.values() if points), default=0)
-    spans: dict[int, float] = {}
-    for points in queues.values():
-        for time, length in points:
-            span = max(0, math.ceil(POINTS * time / end - 1e-9) - 1) if end else 0
-            spans[span] = max(spans.get(span, 0.0), length)
-    return [[round(end * (span + 1) / POINTS), length] for span, length in sorted(spans.items())]
+def _longest(run: Run) -> list[list[float]]:
+    """Return the longest sample of all queues in each span of time, at its end."""
+    span = curves.span_ns([run], "queue_bytes", max_points=POINTS)
+    found = curves.of_run(run, "queue_bytes", combine="max", span=span, max_samples=MAX_SAMPLES)
+    return [[round(time), length or 0.0] for points in found.points.values() for time, length in points]

@@ -7,7 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from weftline.measures import evidence, given, queue_ports, run_warnings, stats
+from weftline.measures import evidence, given, over_time, queue_ports, run_warnings, stats
 from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.lines import Mean
 from weftline.measures.metrics import Flows, metric
@@ -366,6 +366,9 @@ def warnings(result: SweepResult) -> list[str]:
         if result.cells and all(
             v is None for cell in result.cells for v in result.values(name, cell).values()
         ):
+            if any(over_time.has_infinite(run, name) for cell in result.cells for run in cell.runs.values()):
+                found.append(f"{name} is no number: values of the series are infinite")
+                continue
             needed = _NEEDED.get("flow GROUP" if name.startswith("flow ") else name)
             hint = f": it needs {needed}" if needed else _nothing_counts(result, name)
             found.append(f"{name} was not measured{hint}")
