@@ -1,10 +1,12 @@
 //! `[[workload]]`: what the hosts send, in which groups, over which transport.
 
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
 
+use super::document::{Data, Entry, Table};
 use super::network::Network;
 use super::section::Section;
 use super::transport;
@@ -39,6 +41,7 @@ pub fn read<'d>(
         root.complain("workload", message.to_string());
     }
     let base = root.child("transport");
+    let mut taken = Taken::default();
     let mut specs = Vec::with_capacity(sections.len());
     for section in &mut sections {
         let kind = section.kind("workload", None, workload::KINDS, "which pattern of traffic");
@@ -46,10 +49,75 @@ pub fn read<'d>(
         for key in ["file", "sizes"] {
             super::keep_path(section, key, base_dir);
         }
-        let index = own_transport(section, &base, cx, transports);
+        let index = own_transport(section, &base, cx, transports, &mut taken);
         specs.push(spec.zip(index).filter(|_| section.is_clean()));
     }
+    if !specs.is_empty() && specs.iter().all(Option::is_some) {
+        warn_of_idle_keys(root, base.table(), &taken);
+    }
     Workloads { sections, specs }
+}
+
+/// What workloads take from `[transport]`.
+#[derive(Default)]
+struct Taken {
+    /// A workload names no transport of its own.
+    all: bool,
+    /// A workload's own transport is of the same kind.
+    kind: bool,
+    /// Dotted keys that own transports of the same kind inherit, or give the same value.
+    keys: BTreeSet<String>,
+}
+
+/// Warns of given keys of `[transport]` that no workload takes: each names another kind of transport, another
+/// controller, or a value of its own.
+fn warn_of_idle_keys(root: &mut Section, base: &Table, taken: &Taken) {
+    // Runs store scenarios with every value in force, and with the transport of each workload.
+    if taken.all || root.resolved("transport").is_none_or(|all| states_all(base, all)) {
+        return;
+    }
+    let idle = |key: &String| match key.rsplit('.').next() {
+        // Thresholds of switches follow from the schemes of `[transport]`.
+        Some("kind") => key == "kind" && !taken.kind,
+        _ => !taken.keys.contains(key),
+    };
+    let mut keys: Vec<String> = leaves(base, "").into_iter().map(|(key, _)| key).collect();
+    keys.retain(|key| {
+        let path = format!("transport.{key}");
+        idle(key) && root.resolved(&path).is_some() && (key == "kind" || !root.is_default(&path))
+    });
+    if keys.is_empty() {
+        return;
+    }
+    let named: Vec<&str> = keys.iter().take(5).map(String::as_str).collect();
+    let more = if keys.len() > named.len() { " and others" } else { "" };
+    root.warn(format!(
+        "[transport]: no workload takes {}{more} from it, as each has a transport table of its own with another \
+         kind or value: no flow depends on them, and only defaults of [switch] may follow from them; set them in \
+         the transport of the workloads, or leave them out",
+        named.join(", ")
+    ));
+}
+
+/// The values of a table by their dotted keys.
+fn leaves(table: &Table, path: &str) -> Vec<(String, Value)> {
+    let of = |entry: &Entry| {
+        let key = format!("{path}{}", entry.key);
+        match &entry.node.data {
+            Data::Table(inner) => leaves(inner, &format!("{key}.")),
+            _ => vec![(key, entry.node.value())],
+        }
+    };
+    table.entries.iter().flat_map(of).collect()
+}
+
+/// Whether a table gives all keys that hold.
+fn states_all(table: &Table, holds: &Value) -> bool {
+    let Value::Table(keys) = holds else { return true };
+    keys.iter().all(|(key, value)| match table.get(key).map(|entry| &entry.node.data) {
+        Some(Data::Table(inner)) => states_all(inner, value),
+        given => given.is_some(),
+    })
 }
 
 /// Index of the transport that a workload runs over: its own, laid on `[transport]`, or 0.
@@ -58,8 +126,10 @@ fn own_transport(
     base: &Section,
     cx: &ReadContext,
     transports: &mut Vec<TransportConfig>,
+    taken: &mut Taken,
 ) -> Option<u16> {
     if section.peek("transport").is_none() {
+        taken.all = true;
         section.child("transport");
         return Some(0);
     }
@@ -75,6 +145,12 @@ fn own_transport(
     };
     let another = over.peek("kind").is_some() && kind(&over) != kind(base);
     let merged = if another { over.table().clone() } else { base.table().overlaid(over.table()) };
+    if !another {
+        taken.kind = true;
+        let given = leaves(base.table(), "");
+        let same = leaves(&merged, "").into_iter().filter(|of| given.contains(of));
+        taken.keys.extend(same.map(|(key, _)| key));
+    }
     let mut own = Section::over(section.file(), over.path(), &merged, over.origin());
     let config = transport::read(&mut own, cx);
     section.absorb("transport", own);

@@ -575,3 +575,27 @@ fn defaults_that_follow_one_distant_host_deserve_a_look() {
         assert_eq!(of(far, &[(&format!("transport.{key}"), own)]), 0, "{kind}");
     }
 }
+
+#[test]
+fn keys_of_the_transport_that_no_workload_takes_deserve_a_look() {
+    let base = "[transport]\nmtu = \"2KB\"\n[transport.controller]\nkind = \"dcqcn\"\nmin_rate = \"3Gbps\"\n";
+    let idle = |own: &str| warned(&format!("{STAR}{own}\n{base}"), &[], "[transport]: no workload takes ");
+    let named =
+        |own: &str| idle(own).first().and_then(|text| text.split(" from it").next()).map(String::from);
+    assert_eq!(named(""), None);
+    let takes = |keys: &str| Some(format!("[transport]: no workload takes {keys}"));
+    assert_eq!(named("transport = { mtu = \"4KB\" }"), takes("mtu"));
+    let another = "transport = { controller = { kind = \"hpcc\" } }";
+    assert_eq!(named(another), takes("controller.min_rate"));
+    let tcp = "transport = { kind = \"tcp\" }";
+    assert_eq!(named(tcp), takes("mtu, controller.min_rate"));
+    let same = "transport = { mtu = \"2KB\", controller = { min_rate = \"3Gbps\" } }";
+    assert_eq!(named(same), None);
+    let resolved = load_with(&format!("{STAR}{another}\n{base}"), &[]).unwrap().resolved;
+    assert_eq!(warned(&resolved, &[], "[transport]: "), [""; 0], "as runs store it");
+    // The second workload takes them.
+    assert_eq!(named(&format!("{another}\n[[workload]]\nkind = \"permutation\"\ngroup = \"b\"")), None);
+    // Schemes alone set the defaults of switches.
+    let text = format!("{STAR}{another}\n[transport.controller]\nkind = \"dcqcn\"\n");
+    assert_eq!(warned(&text, &[], "[transport]: "), [""; 0]);
+}
