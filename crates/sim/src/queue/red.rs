@@ -16,7 +16,8 @@
 //! `gentle`, `mean_packet` (what idle time is counted in), `ecn`.
 
 use super::managed::{
-    BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortPlace, QueueContext, Queued,
+    BUFFER, Discipline, DisciplineParameters, EARLY, FAR, Limit, List, PortFacts, PortPlace, QueueContext,
+    Queued,
 };
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
@@ -89,6 +90,11 @@ impl DisciplineParameters for RedConfig {
         self.ecn.then_some("ecn = false")
     }
 
+    fn warning(&self, limit: Limit, port: &PortFacts) -> Option<String> {
+        let by_queue = self.never_begins(limit, port).or_else(|| self.begins_late(port));
+        by_queue.or_else(|| self.averages_too_long(port)).or_else(|| self.averages_too_briefly(port))
+    }
+
     fn start(&self, _limit: Limit, place: &PortPlace) -> Red {
         let name = format!("switch.{}.p{}.red", place.node, place.local);
         Red {
@@ -100,6 +106,68 @@ impl DisciplineParameters for RedConfig {
             idle_since: Some(Time::ZERO),
             packet_time: place.rate.transmission_time(self.mean_packet.0),
         }
+    }
+}
+
+/// Round trips over which the average that a warning advises is taken.
+const AVERAGED: f64 = 10.0;
+
+impl RedConfig {
+    /// The average is never above the longest queue.
+    fn never_begins(&self, limit: Limit, port: &PortFacts) -> Option<String> {
+        let room = Bytes(limit.bytes.0.min(u64::from(limit.packets).saturating_mul(port.packet)));
+        (self.min_th >= room).then(|| {
+            format!(
+                "switch.queue.min_queue: {} at {}, and no queue there holds more than {room}: the average never comes above it, so that \
+                 nothing is dropped or marked early. Set min_queue and max_queue below {room}, or a larger buffer (packets, limit)",
+                self.min_th,
+                (port.name)()
+            )
+        })
+    }
+
+    fn begins_late(&self, port: &PortFacts) -> Option<String> {
+        let advice = "Set min_queue and max_queue to what the link carries in some round trips, or less";
+        let waits = port.rate.transmission_time(self.min_th.0);
+        port.waits_long("min_queue", waits, advice)
+    }
+
+    /// In which the average comes to what a lasting queue is, but for a part of 1/e.
+    fn averages_over(&self, port: &PortFacts) -> Time {
+        Time((port.rate.transmission_time(self.mean_packet.0).0 as f64 / self.weight).round() as u64)
+    }
+
+    /// The buffer is full before the average shows it.
+    fn averages_too_long(&self, port: &PortFacts) -> Option<String> {
+        let round_trip = (port.base_rtt)().saturating_add(port.rate.transmission_time(self.min_th.0));
+        let over = self.averages_over(port);
+        (over.0 / FAR > round_trip.0).then(|| {
+            let what = format!(
+                "a round trip with a queue of min_queue takes {round_trip}: queues that last for many round trips do not show"
+            );
+            self.averaged(port, over, &what, round_trip)
+        })
+    }
+
+    /// What senders do within a round trip counts as a queue that lasts; a weight of 1 asks for that.
+    fn averages_too_briefly(&self, port: &PortFacts) -> Option<String> {
+        let (round_trip, over) = ((port.base_rtt)(), self.averages_over(port));
+        (self.weight < 1.0 && over.0.saturating_mul(FAR) < round_trip.0).then(|| {
+            let what =
+                format!("the longest base RTT is {round_trip}: a short burst counts as a queue that lasts");
+            self.averaged(port, over, &what, round_trip)
+        })
+    }
+
+    fn averaged(&self, port: &PortFacts, over: Time, what: &str, round_trip: Time) -> String {
+        let packet = port.rate.transmission_time(self.mean_packet.0);
+        format!(
+            "switch.queue.weight: {} at {} averages the queue over {over}, and {what}. Set weight = {:.1e}, which averages over \
+             {AVERAGED} round trips",
+            self.weight,
+            (port.name)(),
+            packet.0 as f64 / (AVERAGED * round_trip.0 as f64)
+        )
     }
 }
 

@@ -81,6 +81,7 @@ fn queue_warning(scenario: &Scenario) -> Option<String> {
     let ports = topology.ports();
     let longest = OnceCell::new();
     let base_rtt = || *longest.get_or_init(|| scenario.network.base_rtt(1000, &Rules::none()).0);
+    let packet = transport::largest_packet(&scenario.transports, &scenario.telemetry);
     (0..topology.nodes.len() as u32).find_map(|node| {
         ports[node as usize].iter().zip(0..).find_map(|(&(link, _), local)| {
             let queue = match topology.nodes[node as usize].kind {
@@ -89,6 +90,7 @@ fn queue_warning(scenario: &Scenario) -> Option<String> {
             };
             queue.warning(&PortFacts {
                 rate: topology.links[link as usize].rate,
+                packet,
                 base_rtt: &base_rtt,
                 name: &|| topology.port_name(node, local),
             })

@@ -20,7 +20,7 @@ use crate::parameters::Parameters;
 use crate::units::{Bytes, Rate, Time};
 use std::collections::VecDeque;
 
-pub use port::{PortFacts, PortPlace};
+pub use port::{FAR, PortFacts, PortPlace};
 pub use waiting::{List, Queued, Waiting, flow_key};
 
 /// What a port may hold.

@@ -5,24 +5,33 @@ use crate::units::{Rate, Time};
 /// Facts on a port that a discipline has to judge before a run.
 pub struct PortFacts<'a> {
     pub rate: Rate,
+    /// Bytes of the largest packet of the run.
+    pub packet: u64,
     /// The longest base RTT of the network.
     pub base_rtt: &'a dyn Fn() -> Time,
     pub name: &'a dyn Fn() -> String,
 }
 
-/// Times of the waiting time that a discipline aims at, in base RTTs, above which it is one for other
-/// networks.
-const FAR: u64 = 50;
+/// A time of a discipline that is this many times as long as a base RTT, or as short, is for other networks.
+pub const FAR: u64 = 50;
 
 impl PortFacts<'_> {
     /// The warning of a waiting time to aim at that is many times the network's round trip.
     pub fn aims_too_long(&self, target: Time) -> Option<String> {
+        self.waits_long(
+            "target",
+            target,
+            "Set target, and the other times of the queue in proportion, to some round trips or less",
+        )
+    }
+
+    /// The same of a time that packets wait before a discipline does anything. `key`: from which it follows.
+    pub fn waits_long(&self, key: &str, waits: Time, advice: &str) -> Option<String> {
         let base_rtt = (self.base_rtt)();
-        (base_rtt > Time::ZERO && target.0 / FAR > base_rtt.0).then(|| {
+        (base_rtt > Time::ZERO && waits.0 / FAR > base_rtt.0).then(|| {
             format!(
-                "switch.queue.target: {target} at {} is for the Internet, and the longest base RTT is {base_rtt}: queues grow to many \
-                 times what the links need before anything is done. Set target, and the other times of the queue in proportion, to \
-                 some round trips or less",
+                "switch.queue.{key}: {waits} at {} is for the Internet, and the longest base RTT is {base_rtt}: queues grow to many \
+                 times what the links need before anything is done. {advice}",
                 (self.name)()
             )
         })

@@ -85,3 +85,43 @@ fn waiting_times_for_the_internet_deserve_a_look_in_a_fabric() {
     assert_eq!(aims("kind = \"codel\", target = \"50us\", interval = \"1ms\""), [""; 0]);
     assert_eq!(aims("kind = \"dualpi2\", target = \"50us\", update = \"50us\""), [""; 0]);
 }
+
+#[test]
+fn averages_and_thresholds_that_do_not_suit_a_link_deserve_a_look() {
+    let found = |queue: &str, rate: &str, delay: &str| {
+        let links = format!("host_link = {{ rate = \"{rate}\", delay = \"{delay}\" }}");
+        let links = format!("{links}\nbottleneck_link = {{ rate = \"{rate}\", delay = \"{delay}\" }}");
+        let text = format!(
+            "{}queue = {{ kind = \"red\", {queue} }}\n[transport]\n{TCP}\n[[workload]]\nkind = \"permutation\"\nsize = \"1MB\"\n",
+            DUMBBELL.replace("right = 2\n", &format!("right = 2\n{links}\n"))
+        );
+        let mut found = load(&text).warnings;
+        found.retain(|warning| warning.starts_with("switch.queue."));
+        found
+    };
+    let one = |queue: &str, rate: &str, delay: &str| {
+        let found = found(queue, rate, delay);
+        assert_eq!(found.len(), 1, "{found:?}");
+        found[0].clone()
+    };
+    assert_eq!(found("packets = 1000", "100Gbps", "1us"), [""; 0]);
+    assert_eq!(found("packets = 60", "100Gbps", "1us"), [""; 0]);
+    let never = one("packets = 30", "100Gbps", "1us");
+    assert!(
+        never.starts_with("switch.queue.min_queue: 50KB at ") && never.contains("never comes above"),
+        "{never}"
+    );
+    let late = one("packets = 20000, min_queue = \"10MB\", max_queue = \"30MB\"", "100Gbps", "1us");
+    assert!(
+        late.starts_with("switch.queue.min_queue: 800us at ") && late.contains("for the Internet"),
+        "{late}"
+    );
+    // 500 packets of 120 ns.
+    let brief = one("packets = 1000", "100Gbps", "1ms");
+    assert!(brief.starts_with("switch.queue.weight: 0.002 at ") && brief.contains("over 60us"), "{brief}");
+    assert!(brief.contains("Set weight = 2.0e-6,"), "{brief}");
+    assert_eq!(found("weight = 2.0e-6", "100Gbps", "1ms"), [""; 0]);
+    assert_eq!(found("weight = 1.0", "100Gbps", "1ms"), [""; 0]);
+    let long = one("weight = 1e-5", "100Gbps", "1us");
+    assert!(long.contains("averages the queue over 12ms") && long.contains("do not show"), "{long}");
+}
