@@ -92,9 +92,9 @@ fn warn_of_idle_keys(root: &mut Section, base: &Table, taken: &Taken) {
     let named: Vec<&str> = keys.iter().take(5).map(String::as_str).collect();
     let more = if keys.len() > named.len() { " and others" } else { "" };
     root.warn(format!(
-        "[transport]: no workload takes {}{more} from it, as each has a transport table of its own with another \
-         kind or value: no flow depends on them, and only defaults of [switch] may follow from them; set them in \
-         the transport of the workloads, or leave them out",
+        "[transport]: no workload takes {}{more} from it, as each has a transport table of its own with \
+         another kind or value: no flow depends on them, and only defaults of [switch] may follow from them; \
+         set them in the transport of the workloads, or leave them out",
         named.join(", ")
     ));
 }

@@ -2,8 +2,8 @@
 //!
 //! A link's rate is its `LinkSpeedRaw` (bit/s), or its `LinkSpeed` in its `LinkSpeedUnits`, if the graph has
 //! them; its delay is the great-circle distance of its ends at two thirds of the speed of light. Warnings count
-//! the links that have a default of weftline instead. Duplicate edges and self-loops are removed, with a warning that names
-//! the rate that is lost.
+//! the links that have a default of weftline instead. Duplicate edges and self-loops are removed, with a warning
+//! that names the rate that is lost.
 //!
 //! Source: Knight et al., "The Internet Topology Zoo", IEEE JSAC 29(9), 2011 (attributes).
 
