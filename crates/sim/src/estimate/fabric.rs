@@ -1,6 +1,9 @@
 //! The links that flows share, as far as an estimate needs them: the links of hosts, and the links between
 //! switches.
 
+use rustc_hash::FxHashMap;
+
+use super::course::Course;
 use super::shares::Usable;
 use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path};
@@ -14,6 +17,9 @@ const WINDOWLESS_ROUND_TRIPS: u64 = 4;
 const MOST_SENDINGS: f64 = 1000.0;
 /// If a flow takes this much longer than on its own link alone, another link limits it.
 const LIMITED_ELSEWHERE: f64 = 1.01;
+
+/// How the rate of shared links changes: in bit/s by state.
+type Changes<'c> = (&'c Course<'c>, &'c [f64]);
 
 /// Links that flows share.
 #[derive(Clone, Copy, Default)]
@@ -29,8 +35,8 @@ struct Shared {
 }
 
 impl Shared {
-    fn join(&mut self, bits: f64, now: Time) {
-        let drained = self.bits_per_second * now.saturating_sub(self.last_arrival).as_seconds();
+    fn join(&mut self, bits: f64, now: Time, changes: Option<Changes>) {
+        let drained = self.carried((self.last_arrival, now), changes);
         self.backlog = (self.backlog - drained).max(0.0) + bits;
         self.last_arrival = now;
         self.flows += 1;
@@ -38,8 +44,22 @@ impl Shared {
 
     /// Returns the time in seconds of the flow that arrived last: its bits at a fair share with the present
     /// flows, but at most the time of all bits left.
-    fn seconds(&self, bits: f64) -> f64 {
-        (bits * f64::from(self.flows)).min(self.backlog) / self.bits_per_second
+    fn seconds(&self, bits: f64, changes: Option<Changes>) -> f64 {
+        let bits = (bits * f64::from(self.flows)).min(self.backlog);
+        match changes {
+            None => bits / self.bits_per_second,
+            Some((course, rates)) => {
+                let end = course.when(self.last_arrival, bits, |state| rates[state]);
+                end.saturating_sub(self.last_arrival).as_seconds()
+            }
+        }
+    }
+
+    fn carried(&self, (from, to): (Time, Time), changes: Option<Changes>) -> f64 {
+        match changes {
+            None => self.bits_per_second * to.saturating_sub(from).as_seconds(),
+            Some((course, rates)) => course.carried((from, to), |state| rates[state]),
+        }
     }
 }
 
@@ -47,6 +67,8 @@ impl Shared {
 /// to every switch.
 pub struct Fabric {
     shared: Vec<Shared>,
+    /// Of shared links whose rates change, in bit/s by state of the network.
+    changing: FxHashMap<u32, Vec<f64>>,
     /// By host: the node of its switch; none for hosts with several.
     switch_of: Vec<Option<NodeId>>,
     /// By host: its links, and over how many of them the packets of one flow are spread.
@@ -63,6 +85,8 @@ pub struct Crossing {
     /// The shared links that it crosses: its own link, its destination's link, and in between those from one
     /// switch and to another.
     pub places: [u32; 4],
+    /// The present rates there, in bit/s.
+    rates: [f64; 4],
     /// Transmission time of its bytes.
     pub time: Time,
     /// Its share of its own link.
@@ -86,7 +110,9 @@ impl Fabric {
         shared[UNLIMITED as usize].bits_per_second = UNBOUND;
         let (switch_of, links_of_host, links_of_flow) = (vec![None; hosts], vec![0; hosts], vec![1; hosts]);
         let slowest_hop = vec![f64::INFINITY; topology.nodes.len()];
-        let mut fabric = Fabric { shared, switch_of, links_of_host, links_of_flow, slowest_hop, buffer };
+        let changing = FxHashMap::default();
+        let mut fabric =
+            Fabric { shared, changing, switch_of, links_of_host, links_of_flow, slowest_hop, buffer };
         for (link, id) in topology.links.iter().zip(0..) {
             for (near, far, end) in [(link.a, link.b, 0), (link.b, link.a, 1)] {
                 let places = match (routes.host_at(near), routes.host_at(far)) {
@@ -103,16 +129,34 @@ impl Fabric {
                 for place in places {
                     fabric.shared[place as usize].bits_per_second += rate;
                 }
-                let slowest = &mut fabric.slowest_hop[near as usize];
-                if rate < link.rate.0 as f64 {
-                    *slowest = slowest.min(rate);
-                }
             }
         }
         if nics == NicPolicy::All {
             fabric.links_of_flow.clone_from(&fabric.links_of_host);
         }
         fabric
+    }
+
+    /// Takes what links can carry where flows that keep to their next hops begin at any of them, as often at each.
+    pub fn begin_at_any(&mut self, network: &Network, usable: &Usable) {
+        for (link, id) in network.topology.links.iter().zip(0..) {
+            for (near, end) in [(link.a, 0), (link.b, 1)] {
+                let (slowest, rate) = (&mut self.slowest_hop[near as usize], usable.at(id, end));
+                if rate < link.rate.0 as f64 {
+                    *slowest = slowest.min(rate);
+                }
+            }
+        }
+    }
+
+    /// Takes the rates of shared links in the later states of a network.
+    pub fn change(&mut self, later: &[Fabric]) {
+        for (place, now) in (0..).zip(&self.shared) {
+            let rates = std::iter::once(&*self).chain(later).map(|fabric| fabric.rate(place));
+            if rates.clone().any(|rate| rate != now.bits_per_second) {
+                self.changing.insert(place, rates.collect());
+            }
+        }
     }
 
     /// The rate in bit/s at which a flow can cross the links of a path: where its packets leave by all links
@@ -136,10 +180,10 @@ impl Fabric {
         round_trip: Time,
         (waiting, trimmed): (u64, Option<f64>),
     ) -> f64 {
-        let [source, destination, up, down] = crossing.places.map(|place| self.shared[place as usize]);
-        let narrowest = up.bits_per_second.min(down.bits_per_second);
-        let flows = f64::from(destination.flows.max(1));
-        let asked = (asks.share * destination.bits_per_second).min(flows * source.bits_per_second);
+        let [source, destination, up, down] = crossing.rates;
+        let narrowest = up.min(down);
+        let flows = f64::from(self.shared[crossing.places[1] as usize].flows.max(1));
+        let asked = (asks.share * destination).min(flows * source);
         let room = waiting as f64 + narrowest * round_trip.as_seconds() / 8.0;
         if asked <= narrowest || flows * asks.unanswered as f64 <= room {
             return 1.0;
@@ -180,23 +224,35 @@ impl Fabric {
         (1..1 + 2 * self.switch_of.len()).contains(&(place as usize))
     }
 
-    /// A flow with this many bytes on the wire starts on this path.
-    pub fn join(&mut self, src: HostId, dst: HostId, path: &Path, bytes: u64, now: Time) -> Crossing {
+    /// A flow with this many bytes on the wire starts on this path. `course`: of the network; none: it does not change.
+    pub fn join(
+        &mut self,
+        (src, dst): (HostId, HostId),
+        path: &Path,
+        bytes: u64,
+        now: Time,
+        course: Option<&Course>,
+    ) -> Crossing {
         let places = self.places(src, dst, path);
+        let course = course.filter(|_| !self.changing.is_empty());
         let (bits, line_rate) = (bytes as f64 * 8.0, self.line_rate(src, dst, path));
         let alone = bits / line_rate as f64;
         let mut seconds = [0.0; 4];
-        for (place, seconds) in places.into_iter().zip(&mut seconds) {
+        let mut rates = [0.0; 4];
+        for ((place, seconds), rate) in places.into_iter().zip(&mut seconds).zip(&mut rates) {
+            let changes = course.and_then(|course| Some((course, self.changing.get(&place)?.as_slice())));
             let shared = &mut self.shared[place as usize];
-            shared.join(bits, now);
-            *seconds = shared.seconds(bits).max(alone);
+            shared.join(bits, now, changes);
+            *seconds = shared.seconds(bits, changes).max(alone);
+            *rate = changes.map_or(shared.bits_per_second, |(course, rates)| rates[course.state_at(now)]);
         }
         let longest = seconds.into_iter().fold(0.0, f64::max);
-        let own = &self.shared[places[0] as usize];
+        let flows = self.shared[places[0] as usize].flows;
         Crossing {
             places,
+            rates,
             time: Time((longest * 1e12).round() as u64),
-            own: Rate(((own.bits_per_second / f64::from(own.flows)) as u64).clamp(1, line_rate)),
+            own: Rate(((rates[0] / f64::from(flows)) as u64).clamp(1, line_rate)),
             queues: longest > LIMITED_ELSEWHERE * seconds[0],
             narrows: path.bottleneck < path.first,
         }
@@ -220,10 +276,11 @@ impl Fabric {
     /// Returns the share of what a flow offers that its links can have carried until `end`: no link carries
     /// more than its rate, while the share of a flow is fixed when it starts, so that the first of many that
     /// start together is taken to have the whole link.
-    pub fn carried(&self, places: [u32; 4], end: Time) -> f64 {
+    pub fn carried(&self, places: [u32; 4], end: Time, course: &Course) -> f64 {
         let of_place = |place: u32| {
             let shared = &self.shared[place as usize];
-            let room = (shared.bits_per_second * end.as_seconds() - shared.sent).max(0.0);
+            let changes = self.changing.get(&place).map(|rates| (course, rates.as_slice()));
+            let room = (shared.carried((Time::ZERO, end), changes) - shared.sent).max(0.0);
             if shared.offered > room { room / shared.offered } else { 1.0 }
         };
         places.into_iter().map(of_place).fold(1.0, f64::min)
@@ -258,12 +315,12 @@ impl Fabric {
     }
 
     /// Index of the links from a switch to others.
-    fn on_from(&self, switch: NodeId) -> u32 {
+    pub fn on_from(&self, switch: NodeId) -> u32 {
         1 + 2 * (self.switch_of.len() as u32 + switch)
     }
 
     /// Index of the links from other switches to this one.
-    fn back_to(&self, switch: NodeId) -> u32 {
+    pub fn back_to(&self, switch: NodeId) -> u32 {
         self.on_from(switch) + 1
     }
 }

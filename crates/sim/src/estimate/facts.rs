@@ -76,7 +76,8 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
         "warnings": warnings,
     });
     if matches!(scenario.until, Until::FlowsDone { .. }) {
-        let losses = scenario.failures.loss.is_some() || !scenario.failures.events.is_empty();
+        let failures = &scenario.failures;
+        let losses = failures.loss.is_some() || failures.events.iter().any(|event| event.change.is_down());
         let not_counted = if has_jobs { Some(graphs::NOT_COUNTED) } else { losses.then_some(TIMEOUTS) };
         if let Some(text) = not_counted {
             facts["estimate"]["end_does_not_count"] = json!(text);

@@ -20,7 +20,7 @@ use crate::units::{Rate, Time};
 use rustc_hash::FxHashSet;
 
 /// Different states of the network whose durations are computed; later ones are as the last of these.
-const MAX_STATES: usize = 16;
+pub(super) const MAX_STATES: usize = 16;
 
 /// CPU time in ns of a link or switch that fails or comes back, with new routes: for each, and for each link of the network (leaf-spine
 /// networks with 24 to 4 096 links, 7 to 460 us; fat trees with k = 8 and 16, 55 and 400 us).
@@ -113,14 +113,14 @@ impl Slowed {
 }
 
 /// The links as they are at a time.
-struct State {
-    rates: Vec<Rate>,
-    links_down: Vec<bool>,
-    switches_down: Vec<bool>,
+pub(super) struct State {
+    pub rates: Vec<Rate>,
+    pub links_down: Vec<bool>,
+    pub switches_down: Vec<bool>,
 }
 
 impl State {
-    fn of(topology: &Topology) -> State {
+    pub fn of(topology: &Topology) -> State {
         State {
             rates: topology.links.iter().map(|link| link.rate).collect(),
             links_down: vec![false; topology.links.len()],
@@ -128,7 +128,7 @@ impl State {
         }
     }
 
-    fn take(&mut self, change: Change) {
+    pub fn take(&mut self, change: Change) {
         match change {
             Change::LinkDown(link) => self.links_down[link as usize] = true,
             Change::LinkUp(link) => self.links_down[link as usize] = false,
@@ -138,7 +138,7 @@ impl State {
         }
     }
 
-    fn is_up(&self, topology: &Topology, link: usize) -> bool {
+    pub fn is_up(&self, topology: &Topology, link: usize) -> bool {
         let of = &topology.links[link];
         !(self.links_down[link] || [of.a, of.b].iter().any(|&node| self.switches_down[node as usize]))
     }

@@ -11,6 +11,7 @@
 //! docs/performance.md compares estimates with measurements.
 
 mod costs;
+mod course;
 mod fabric;
 mod facts;
 mod failing;

@@ -21,10 +21,15 @@
 //! Each workload has a time of its own, from its first arrival to its last, over which what it brings is
 //! spread evenly; flows that were not looked at are like those that were. Rounds last for their period each, and
 //! do not vary. What counts is the largest share at any of these times, with all workloads that last then.
+//!
+//! Links carry what they can in each state of the network (see [`course`](super::course)) for the time that it
+//! lasts. The time of a workload from the last change on is looked at, too, as that state stays until its
+//! arrivals end.
 
 mod alike;
 mod brought;
 
+use super::course::Course;
 use super::shares::Usable;
 use super::tiers::{NO_POD, Pods};
 use crate::balance::Shares;
@@ -52,6 +57,8 @@ const TIMES: usize = 16;
 /// How much busier than all links together a single one has to be, to be named in their place; and how much
 /// more than it carries rounds have to bring.
 const BUSIER: f64 = 1.01;
+/// Share of what links carry without failures, below which failures are named.
+const REDUCED: f64 = 0.999;
 
 /// Links to which flows bring more than they carry while flows arrive, so that queues and completion times
 /// grow until the arrivals end, however long that is.
@@ -60,25 +67,24 @@ pub struct Overload {
     pub links: String,
     /// What is brought, headers included, over what the links carry in that time.
     pub share: f64,
-    /// The same with the sizes that were drawn.
-    drawn: f64,
-    /// The time in which it arrives.
-    from: Time,
-    to: Time,
+    /// When the links have carried the sizes that were drawn.
+    pub carried: Time,
 }
 
-impl Overload {
-    /// When the links have carried what was brought.
-    pub fn carried(&self) -> Time {
-        let seconds = self.to.saturating_sub(self.from).as_seconds();
-        self.from.saturating_add(Time((seconds * self.drawn * 1e12) as u64))
-    }
+/// An overload, by place.
+struct Found {
+    place: u32,
+    share: f64,
+    carried: Time,
+    /// The links would carry more without failures.
+    reduced: bool,
 }
 
 /// Numbers of places: out of and into every host, then from and to every switch, then up from and down to
 /// every pod, then each link in its two directions.
 struct Places {
-    rates: Vec<f64>,
+    /// By state of the network, by place.
+    rates: Vec<Vec<f64>>,
     /// By host: the node of its switch; none for hosts with several links, or none to a switch.
     switch_of: Vec<Option<NodeId>>,
     /// By host.
@@ -99,7 +105,7 @@ impl Places {
             links += 2 * of_tier.count;
             pods.push((of_tier, first));
         }
-        let (rates, links_of) = (vec![0.0; links as usize], vec![0; hosts]);
+        let (rates, links_of) = (Vec::new(), vec![0; hosts]);
         let mut places = Places { rates, switch_of: vec![None; hosts], links_of, pods, links };
         for link in &topology.links {
             for (near, far) in [(link.a, link.b), (link.b, link.a)] {
@@ -112,9 +118,15 @@ impl Places {
         places
     }
 
-    /// Takes the rates of links: all of them, or what they can use.
+    /// The number of places.
+    fn count(&self) -> usize {
+        self.rates[0].len()
+    }
+
+    /// Takes the rates of links in a state of the network: all of them, or what they can use.
     fn rate(&mut self, network: &Network, usable: Option<&Usable>) {
         let (topology, routes) = (&network.topology, &network.routes);
+        let mut sums = vec![0.0; self.links as usize];
         let of_pods: Vec<Option<Vec<f64>>> =
             self.pods.iter().map(|(pods, _)| usable.map(|usable| usable.of_pods(pods))).collect();
         for (link, id) in topology.links.iter().zip(0..) {
@@ -126,15 +138,16 @@ impl Places {
                     (None, Some(_)) => continue,
                 };
                 let rate = usable.map_or(rate, |usable| usable.at(id, end));
-                self.rates[place as usize..place as usize + 2].iter_mut().for_each(|sum| *sum += rate);
+                sums[place as usize..place as usize + 2].iter_mut().for_each(|sum| *sum += rate);
             }
             for ((pods, first), rates) in self.pods.iter().zip(&of_pods) {
                 let Some((pod, _)) = pods.below(topology, link) else { continue };
                 let place = (first + 2 * pod) as usize;
                 let rate = rates.as_ref().map_or(rate, |rates| rates[id as usize]);
-                self.rates[place..place + 2].iter_mut().for_each(|sum| *sum += rate);
+                sums[place..place + 2].iter_mut().for_each(|sum| *sum += rate);
             }
         }
+        self.rates.push(sums);
     }
 
     fn of_switch(&self, switch: NodeId) -> u32 {
@@ -145,6 +158,7 @@ impl Places {
 /// What is brought to the links of a network.
 pub struct Offered<'s> {
     network: &'s Network,
+    course: &'s Course<'s>,
     places: Places,
     /// By workload; none without a load or rounds.
     workloads: Vec<Option<Brought>>,
@@ -195,7 +209,8 @@ impl Walker {
 }
 
 impl<'s> Offered<'s> {
-    pub fn of(scenario: &'s Scenario, usable: &Usable) -> Offered<'s> {
+    /// `usable`: by state of the network.
+    pub fn of(scenario: &'s Scenario, course: &'s Course<'s>, usable: &[Usable]) -> Offered<'s> {
         let network = &scenario.network;
         let mut places = Places::of(network);
         let sources = scenario.traffic.sources.iter();
@@ -212,17 +227,20 @@ impl<'s> Offered<'s> {
         let mut racks: Vec<NodeId> = places.switch_of.iter().flatten().copied().collect();
         racks.sort_unstable();
         racks.dedup();
-        let links = network.topology.links.len().saturating_mul(count);
+        let links = network.topology.links.len().saturating_mul(count * course.states());
         let few = links <= LINKS && links.saturating_mul(racks.len()) <= STEPS;
         let single_links = few && shares.is_some();
         let walks = several_links || (single_links && by_destination);
         // Where single links are looked at, they show what cannot be used.
-        places.rate(network, Some(usable).filter(|_| !single_links));
-        if single_links || several_links {
-            let links = network.topology.links.iter().flat_map(|link| [link.rate.0 as f64; 2]);
-            places.rates.extend(links);
+        for (state, usable) in usable.iter().enumerate() {
+            let network = course.network(state);
+            places.rate(network, Some(usable).filter(|_| !single_links));
+            if single_links || several_links {
+                let links = network.topology.links.iter().flat_map(|link| [link.rate.0 as f64; 2]);
+                places.rates[state].extend(links);
+            }
         }
-        let lasting = if walks { places.rates.len() } else { places.links as usize };
+        let lasting = if walks { places.count() } else { places.links as usize };
         let listed = if count <= WITH_LISTS { lasting } else { 0 };
         let brought = |(period, ends)| Brought {
             period,
@@ -238,6 +256,7 @@ impl<'s> Offered<'s> {
         };
         Offered {
             network,
+            course,
             workloads: recurring.into_iter().map(|of| of.map(brought)).collect(),
             places,
             single_links,
@@ -260,7 +279,8 @@ impl<'s> Offered<'s> {
         let walks = alone.is_none_or(|(from, to)| by_destination && self.single_links && from != to);
         let ends = match &mut self.walker {
             Some(walker) if walks => {
-                let all = (self.network, &self.places, self.shares);
+                let network = self.course.network(self.course.state_at(now));
+                let all = (network, &self.places, self.shares);
                 follow(walker, all, (src, dst), |place, of_host| {
                     if of_host || self.single_links {
                         brought.add(place, bits, now);
@@ -316,47 +336,62 @@ impl<'s> Offered<'s> {
     /// The links with the highest overload.
     pub fn overload(&self) -> Option<Overload> {
         let workloads: Vec<&Brought> = self.workloads.iter().flatten().filter(|of| of.flows > 0).collect();
-        let single = if self.single_links { self.on_links(&workloads) } else { Vec::new() };
+        let course = self.course;
+        let by_state = |brought: &&Brought| -> Vec<Vec<Amount>> {
+            (0..course.states()).map(|state| self.on_links(brought, course.network(state))).collect()
+        };
+        let single: Vec<Vec<Vec<Amount>>> =
+            workloads.iter().filter(|_| self.single_links).map(by_state).collect();
         let kinds = Kinds::of(self.network, &self.places, &workloads);
-        let mut highest: [Option<(u32, Overload)>; 3] = [None, None, None];
-        for time in times(&workloads) {
-            let seconds = time.1.saturating_sub(time.0).as_seconds();
-            let mut amounts = vec![Amount::default(); self.places.rates.len()];
+        let mut highest: [Option<Found>; 3] = [None, None, None];
+        for time in times(&workloads, course) {
+            let mut amounts = vec![Amount::default(); self.places.count()];
             let mut sums = vec![Amount::default(); kinds.all.len()];
             for (at, brought) in workloads.iter().enumerate() {
-                let part = brought.span().part(time);
+                let span = brought.span();
+                let part = span.part(time);
                 if part > 0.0 {
-                    self.add(brought, part, single.get(at), (&kinds, &mut amounts, &mut sums));
+                    let lasts = (span.first.max(time.0), span.last.min(time.1));
+                    let single = single.get(at).map(|by_state| mixed(by_state, &course.shares(lasts)));
+                    self.add(brought, part, single.as_deref(), (&kinds, &mut amounts, &mut sums));
                 }
             }
-            let mut look = |class: usize, place: u32, amount: &Amount, rate: f64| {
-                let carried = rate * seconds;
-                let share = if amount.is_beyond(carried) { amount.bits / carried } else { 0.0 };
-                if share > highest[class].as_ref().map_or(1.0, |(_, found)| found.share) {
-                    let (from, to, drawn) = (time.0, time.1, amount.drawn / carried);
-                    highest[class] = Some((place, Overload { links: String::new(), share, drawn, from, to }));
+            let mut look = |class: usize, place: u32, amount: &Amount, rate: &dyn Fn(usize) -> f64| {
+                let carried = course.carried(time, rate);
+                // Nothing waits for links that are down: it is lost.
+                let is_down = rate(course.state_at(time.1)) == 0.0;
+                let share = if !is_down && amount.is_beyond(carried) { amount.bits / carried } else { 0.0 };
+                if share > highest[class].as_ref().map_or(1.0, |found| found.share) {
+                    let healthy = rate(0) * time.1.saturating_sub(time.0).as_seconds();
+                    let reduced = carried < REDUCED * healthy;
+                    let carried = course.when(time.0, amount.drawn, rate);
+                    highest[class] = Some(Found { place, share, carried, reduced });
                 }
             };
-            for ((amount, &rate), place) in amounts.iter().zip(&self.places.rates).zip(0..) {
-                look(usize::from(place >= self.places.links), place, amount, rate);
+            for (amount, place) in amounts.iter().zip(0..) {
+                let class = usize::from(place >= self.places.links);
+                look(class, place, amount, &|state| self.places.rates[state][place as usize]);
             }
             for (sum, kind) in sums.iter().zip(&kinds.all).filter(|(_, kind)| kind.count > 1) {
-                look(2, kind.first, sum, kind.rate);
+                look(2, kind.first, sum, &|state| kind.rates[state]);
             }
         }
         let [together, link, alike] = highest;
-        let share = |of: &Option<(u32, Overload)>| of.as_ref().map_or(0.0, |(_, overload)| overload.share);
-        let link = link.filter(|(_, link)| link.share > BUSIER * share(&together));
+        let share = |of: &Option<Found>| of.as_ref().map_or(0.0, |found| found.share);
+        let link = link.filter(|link| link.share > BUSIER * share(&together));
         let alone = link.or(together);
         // All of a kind are named where none of them has more.
-        let alike = alike.filter(|(_, alike)| alike.share * (1.0 + 1e-9) > share(&alone));
-        if let Some((place, overload)) = alike {
-            let more = kinds.all[kinds.at[place as usize] as usize].count - 1;
-            let links = format!("{} (with {more} more like that, all together)", self.name(place));
-            return Some(Overload { links, ..overload });
+        let alike = alike.filter(|alike| alike.share * (1.0 + 1e-9) > share(&alone));
+        let more = alike.as_ref().map(|of| kinds.all[kinds.at[of.place as usize] as usize].count - 1);
+        let Found { place, share, carried, reduced } = alike.or(alone)?;
+        let mut links = self.name(place);
+        if let Some(more) = more {
+            links.push_str(&format!(" (with {more} more like that, all together)"));
         }
-        let (place, overload) = alone?;
-        Some(Overload { links: self.name(place), ..overload })
+        if reduced {
+            links.push_str(" (slower or down by failures.event)");
+        }
+        Some(Overload { links, share, carried })
     }
 
     /// Adds a part of what a workload brings: to each place, and to all of a kind.
@@ -364,7 +399,7 @@ impl<'s> Offered<'s> {
         &self,
         brought: &Brought,
         part: f64,
-        single: Option<&Vec<Amount>>,
+        single: Option<&[Amount]>,
         (kinds, amounts, sums): (&Kinds, &mut [Amount], &mut [Amount]),
     ) {
         let hosts = 2 * self.network.routes.hosts() as u32;
@@ -390,9 +425,9 @@ impl<'s> Offered<'s> {
         }
     }
 
-    /// What each workload brings to each link in its two directions, where all next hops get equal shares.
-    fn on_links(&self, workloads: &[&Brought]) -> Vec<Vec<Amount>> {
-        let topology = &self.network.topology;
+    /// What a workload brings to each link in its two directions, where all next hops get equal shares.
+    fn on_links(&self, brought: &Brought, network: &Network) -> Vec<Amount> {
+        let topology = &network.topology;
         let ports = topology.ports();
         let mut host_at = vec![None; topology.nodes.len()];
         for (switch, host) in self.places.switch_of.iter().zip(0..) {
@@ -400,62 +435,18 @@ impl<'s> Offered<'s> {
                 host_at[switch as usize] = Some(host);
             }
         }
-        let of = |brought: &&Brought| {
-            let mut pairs: Vec<((NodeId, NodeId), Amount)> =
-                brought.pairs.iter().map(|(pair, amount)| (*pair, *amount)).collect();
-            pairs.sort_unstable_by_key(|&((from, to), _)| (to, from));
-            let mut onto = vec![Amount::default(); 2 * topology.links.len()];
-            for to_one in pairs.chunk_by(|one, next| one.0.1 == next.0.1) {
-                let to = to_one[0].0.1;
-                if let Some(host) = host_at[to as usize] {
-                    let from = to_one.iter().map(|&((from, _), amount)| (from, amount));
-                    self.spread(&ports, (to, host), from, &mut onto);
-                }
-            }
-            onto
-        };
-        workloads.iter().map(of).collect()
-    }
-
-    /// Spreads what goes to a switch, and to a host there, over all shortest paths.
-    fn spread(
-        &self,
-        ports: &Ports,
-        (to, host): (NodeId, HostId),
-        from: impl Iterator<Item = (NodeId, Amount)>,
-        onto: &mut [Amount],
-    ) {
-        let (topology, routes) = (&self.network.topology, &self.network.routes);
-        let mut distance = vec![u32::MAX; ports.len()];
-        distance[to as usize] = 0;
-        let mut reached = vec![to];
-        let mut next = 0;
-        while let Some(&node) = reached.get(next) {
-            next += 1;
-            for &(_, peer) in &ports[node as usize] {
-                if routes.host_at(peer).is_none() && distance[peer as usize] == u32::MAX {
-                    distance[peer as usize] = distance[node as usize] + 1;
-                    reached.push(peer);
-                }
+        let mut pairs: Vec<((NodeId, NodeId), Amount)> =
+            brought.pairs.iter().map(|(pair, amount)| (*pair, *amount)).collect();
+        pairs.sort_unstable_by_key(|&((from, to), _)| (to, from));
+        let mut onto = vec![Amount::default(); 2 * topology.links.len()];
+        for to_one in pairs.chunk_by(|one, next| one.0.1 == next.0.1) {
+            let to = to_one[0].0.1;
+            if let Some(host) = host_at[to as usize] {
+                let from = to_one.iter().map(|&((from, _), amount)| (from, amount));
+                spread(network, &ports, (to, host), from, &mut onto);
             }
         }
-        let mut waiting = vec![Amount::default(); ports.len()];
-        from.for_each(|(node, amount)| waiting[node as usize].add(amount, 1.0));
-        // The farthest first: what they send on has come to the nearer ones before these send.
-        for &node in reached.iter().rev().filter(|node| **node != to) {
-            let amount = waiting[node as usize];
-            if amount.bits == 0.0 {
-                continue;
-            }
-            let hops = routes.next_hops(node, host);
-            for &port in hops {
-                let (link, peer) = ports[node as usize][port as usize];
-                let part = 1.0 / hops.len() as f64;
-                let side = usize::from(topology.links[link as usize].a != node);
-                onto[2 * link as usize + side].add(amount, part);
-                waiting[peer as usize].add(amount, part);
-            }
-        }
+        onto
     }
 
     fn name(&self, place: u32) -> String {
@@ -497,6 +488,57 @@ impl<'s> Offered<'s> {
     }
 }
 
+/// Spreads what goes to a switch, and to a host there, over all shortest paths.
+fn spread(
+    network: &Network,
+    ports: &Ports,
+    (to, host): (NodeId, HostId),
+    from: impl Iterator<Item = (NodeId, Amount)>,
+    onto: &mut [Amount],
+) {
+    let (topology, routes) = (&network.topology, &network.routes);
+    let mut distance = vec![u32::MAX; ports.len()];
+    distance[to as usize] = 0;
+    let mut reached = vec![to];
+    let mut next = 0;
+    while let Some(&node) = reached.get(next) {
+        next += 1;
+        for &(link, peer) in &ports[node as usize] {
+            let up = topology.links[link as usize].rate.0 > 0;
+            if up && routes.host_at(peer).is_none() && distance[peer as usize] == u32::MAX {
+                distance[peer as usize] = distance[node as usize] + 1;
+                reached.push(peer);
+            }
+        }
+    }
+    let mut waiting = vec![Amount::default(); ports.len()];
+    from.for_each(|(node, amount)| waiting[node as usize].add(amount, 1.0));
+    // The farthest first: what they send on has come to the nearer ones before these send.
+    for &node in reached.iter().rev().filter(|node| **node != to) {
+        let amount = waiting[node as usize];
+        if amount.bits == 0.0 {
+            continue;
+        }
+        let hops = routes.next_hops(node, host);
+        for &port in hops {
+            let (link, peer) = ports[node as usize][port as usize];
+            let part = 1.0 / hops.len() as f64;
+            let side = usize::from(topology.links[link as usize].a != node);
+            onto[2 * link as usize + side].add(amount, part);
+            waiting[peer as usize].add(amount, part);
+        }
+    }
+}
+
+/// What comes to links in all states of the network together, with these shares.
+fn mixed(by_state: &[Vec<Amount>], shares: &[f64]) -> Vec<Amount> {
+    let mut sums = vec![Amount::default(); by_state[0].len()];
+    for (state, &share) in by_state.iter().zip(shares).filter(|(_, share)| **share > 0.0) {
+        sums.iter_mut().zip(state).for_each(|(sum, of)| sum.add(*of, share));
+    }
+    sums
+}
+
 /// Follows a flow, and reports the place of each link between switches or of a host with several links.
 /// Returns the first switch and the last; none where it crosses no switch.
 fn follow(
@@ -529,9 +571,9 @@ fn follow(
     }
 }
 
-/// The times that are looked at: those of workloads, and those between any two ends of them that follow each
-/// other.
-fn times(workloads: &[&Brought]) -> Vec<(Time, Time)> {
+/// The times that are looked at: those of workloads, those between any two ends of them that follow each other, and those
+/// from the last change of the network before the end of a workload.
+fn times(workloads: &[&Brought], course: &Course) -> Vec<(Time, Time)> {
     let mut largest: Vec<&&Brought> = workloads.iter().collect();
     let bits = |of: &Brought| of.whole() * of.all.amount.bits;
     largest.sort_by(|one, other| bits(other).total_cmp(&bits(one)));
@@ -540,8 +582,9 @@ fn times(workloads: &[&Brought]) -> Vec<(Time, Time)> {
     let mut ends: Vec<Time> = own.iter().flat_map(|&(first, last)| [first, last]).collect();
     ends.sort_unstable();
     let between = ends.windows(2).map(|pair| (pair[0], pair[1]));
+    let changed = own.iter().filter_map(|&(first, last)| Some((course.last_turn(last)?.max(first), last)));
     let mut all: Vec<(Time, Time)> =
-        own.iter().copied().chain(between).filter(|(from, to)| from < to).collect();
+        own.iter().copied().chain(between).chain(changed).filter(|(from, to)| from < to).collect();
     all.sort_unstable();
     all.dedup();
     all

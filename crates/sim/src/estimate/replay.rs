@@ -8,10 +8,13 @@
 //! A flow that opens a connection by a handshake and slow start takes their round trips in addition. Where
 //! nothing slows a sender down, what it sends above the rate of the narrowest link waits in buffers.
 //!
-//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, and
-//! sends each packet again until one and its acknowledgement arrive, or everything after a lost packet if its
-//! transport goes back. Where receivers ask for packets at the rate of their own links, what narrower links
-//! drop or trim is sent again.
+//! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, which
+//! begins at the window that the path allows, and sends each packet again until one and its acknowledgement
+//! arrive, or everything after a lost packet if its transport goes back. Where receivers ask for packets at the
+//! rate of their own links, what narrower links drop or trim is sent again.
+//!
+//! While links are slow or down, flows and what waits at links take the time that the links need in these states
+//! (see [`course`](super::course)).
 //!
 //! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of
 //! flows inside the fabric.
@@ -27,12 +30,13 @@ use rustc_hash::FxHashMap;
 
 use drawn::Drawn;
 
+use super::course::Course;
 use super::fabric::Fabric;
 use super::failing;
 use super::graphs::{Hashed, Links};
 use super::loads::Loads;
 use super::offered::{Bits, Left, Offered, Overload, Span};
-use super::shares::Usable;
+use super::shares::{self, Usable};
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
@@ -81,7 +85,8 @@ impl Replay {
     /// Replays the first flows of a scenario's traffic. Also returns the size of all of it: every flow is
     /// drawn once, and of those beyond `max_flows` only what sources cannot estimate.
     pub fn of(scenario: &Scenario, max_flows: u64) -> (Replay, TrafficSize) {
-        let mut player = Player::new(scenario);
+        let course = Course::of(scenario);
+        let mut player = Player::new(scenario, &course);
         let glances: Vec<Option<Glance>> =
             scenario.traffic.sources.iter().map(|source| source.glance()).collect();
         let pairs = scenario.traffic.sources.iter().zip(&glances);
@@ -121,7 +126,7 @@ impl Replay {
         played.overload = player.offered.overload();
         played.spans = player.offered.spans();
         if let Some(overload) = &played.overload {
-            played.end = played.end.max(overload.carried());
+            played.end = played.end.max(overload.carried);
         }
         let rates = player.fabric.rate_of_hosts();
         // All bytes leave hosts; those of job graphs may stay within a domain.
@@ -136,7 +141,7 @@ impl Replay {
         for OfGraph { graph, loads } in graphs.iter().flatten() {
             let wire = &player.wires[usize::from(graph.flow.transport)];
             let transport = &scenario.transports[usize::from(graph.flow.transport)];
-            let keeps = scenario.switch.balancer.keeps_flows_on_paths();
+            let keeps = shares::keeps_to_path(&scenario.switch.balancer);
             let one_path = keeps && !transport.facts().spreads_flows;
             let (times, fabric, nics) = (&player.times, &player.fabric, scenario.host.nic_policy);
             let hashed = match nics {
@@ -266,6 +271,7 @@ struct Player<'s> {
     /// Shares of data packets and of acknowledgements that a link loses at random.
     loss: [f64; 2],
     wires: Vec<Wire>,
+    course: &'s Course<'s>,
     fabric: Fabric,
     offered: Offered<'s>,
     /// Bytes that may wait at a port.
@@ -295,7 +301,7 @@ struct Player<'s> {
 }
 
 impl<'s> Player<'s> {
-    fn new(scenario: &'s Scenario) -> Player<'s> {
+    fn new(scenario: &'s Scenario, course: &'s Course<'s>) -> Player<'s> {
         let (network, run) = (&scenario.network, scenario.run());
         let wire = |transport: &TransportConfig| {
             let framing = transport.framing(&scenario.telemetry);
@@ -312,7 +318,15 @@ impl<'s> Player<'s> {
                 asks: transport.facts().asks,
             }
         };
-        let usable = Usable::of(network, scenario.switch.balancer.facts().shares);
+        let shares = scenario.switch.balancer.facts().shares;
+        let usable: Vec<Usable> =
+            (0..course.states()).map(|state| Usable::of(course.network(state), shares)).collect();
+        let (buffer, nics) = (scenario.switch.buffer.0, scenario.host.nic_policy);
+        let of_state = |(state, usable)| Fabric::of(course.network(state), buffer, nics, usable);
+        let mut fabric = of_state((0, &usable[0]));
+        let at_first = shares::at_first(&scenario.switch.balancer);
+        fabric.begin_at_any(network, &Usable::of(network, at_first));
+        fabric.change(&(1..).zip(&usable[1..]).map(of_state).collect::<Vec<_>>());
         let queue = scenario.switch.queue.facts();
         let packet = largest_packet(&scenario.transports, &scenario.telemetry);
         Player {
@@ -323,8 +337,9 @@ impl<'s> Player<'s> {
                 scenario.failures.loss.filter(|loss| loss.kinds & kind != 0).map_or(0.0, |loss| loss.share)
             }),
             wires: scenario.transports.iter().map(wire).collect(),
-            fabric: Fabric::of(network, scenario.switch.buffer.0, scenario.host.nic_policy, &usable),
-            offered: Offered::of(scenario, &usable),
+            course,
+            fabric,
+            offered: Offered::of(scenario, course, &usable),
             port_room: queue.room(packet).unwrap_or(scenario.switch.buffer).0,
             trims: queue.trims.is_some(),
             dependents: Dependents::new(&scenario.traffic),
@@ -400,7 +415,7 @@ impl<'s> Player<'s> {
             self.fabric.offer(flow.places, flow.bits * flow.share_done(time));
         }
         for flow in &flying {
-            let done = flow.share_done(time) * self.fabric.carried(flow.places, time);
+            let done = flow.share_done(time) * self.fabric.carried(flow.places, time, self.course);
             let hops = f64::from(flow.hops);
             self.played.packet_hops -= hops - (hops * done).max(hops.min(flow.first.into()));
         }
@@ -459,11 +474,21 @@ impl<'s> Player<'s> {
         let Some(path) = path else { return };
         let wire = &self.wires[usize::from(spec.transport)];
         let (count, bytes) = (spec.size.div_ceil(wire.mtu), wire.bytes(spec.size));
-        let crossing = self.fabric.join(spec.src, spec.dst, &path, bytes, self.now);
+        let of_graph = self.graphs.get(usize::from(arrival.source)) == Some(&true);
+        // How failures delay a job follows from all of it.
+        let course = (!of_graph).then_some(self.course);
+        let crossing = self.fabric.join((spec.src, spec.dst), &path, bytes, self.now, course);
         let round_trip = of_flow::round_trip(&path, wire.packet());
         let room = self.fabric.room(&crossing, round_trip, wire.window, wire.slows_down);
         let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
-        let lossy = self.seconds_under_loss(spec.transport, count, &path, round_trip);
+        let losses = self.losses(spec.transport, &path, round_trip);
+        // In slow start a window is as large as what was sent before, until the first loss.
+        let before_loss = losses.map_or(u64::MAX, |(lost, _)| (1.0 / lost) as u64);
+        let lossy = losses.map_or(0.0, |(lost, steady)| {
+            let own = count as f64 * round_trip.as_seconds() / crossing.time.as_seconds().max(1e-12);
+            let windows = (own.min(before_loss as f64).max(1.0), steady);
+            of_flow::rounds_under_loss(count, lost, windows) * round_trip.as_seconds()
+        });
         // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last
         // one counts.
         let part = (Time::MAX.as_seconds() / lossy).min(1.0);
@@ -471,14 +496,13 @@ impl<'s> Player<'s> {
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
         // What waits for a message of a job starts when it has arrived, for another flow when it is
         // acknowledged.
-        let of_graph = self.graphs.get(usize::from(arrival.source)) == Some(&true);
         let latency = if of_graph { Time(round_trip.0 / 2) } else { round_trip };
         let opens = spec.connection.is_none_or(|connection| connection == arrival.id);
         let [opening, joins] = wire.control;
         let control = opening + if count > 1 { joins } else { 0 };
         let opens = opens || !wire.keeps_connections;
         let control = if opens { control } else { 0 };
-        let pipe = path.bottleneck.bytes_in(round_trip).0 / wire.packet();
+        let pipe = (path.bottleneck.bytes_in(round_trip).0 / wire.packet()).min(before_loss);
         let first_window = wire.first_window.filter(|_| opens);
         let starting = first_window.map_or(0.0, |first| of_flow::slow_start(first, count, pipe));
         let latency = latency.saturating_add(Time((starting * round_trip.0 as f64) as u64));
@@ -549,14 +573,14 @@ impl<'s> Player<'s> {
         hops * (bytes as f64 / known.max(1.0)).max(1.0)
     }
 
-    /// The seconds that this many packets take if random losses alone limit the window.
-    fn seconds_under_loss(&self, transport: u16, packets: u64, path: &Path, round_trip: Time) -> f64 {
-        let loss = 1.0 - (1.0 - self.loss[0]).powf(f64::from(path.hops));
-        if loss <= 0.0 {
-            return 0.0;
+    /// The share of packets that a path loses at random, and the mean window that many losses leave, if they limit it.
+    fn losses(&self, transport: u16, path: &Path, round_trip: Time) -> Option<(f64, f64)> {
+        let lost = 1.0 - (1.0 - self.loss[0]).powf(f64::from(path.hops));
+        if lost <= 0.0 {
+            return None;
         }
-        let window = self.transports[usize::from(transport)].window_at_loss(loss, round_trip);
-        window.map_or(0.0, |window| packets as f64 / window.max(1.0) * round_trip.as_seconds())
+        let steady = self.transports[usize::from(transport)].window_at_loss(lost, round_trip)?;
+        Some((lost, steady.max(1.0)))
     }
 
     fn add(&mut self, flow: Flying, arrival: &Arrival) {

@@ -10,7 +10,7 @@
 //! What comes to a switch or a pod is taken to come by the paths by which it would leave.
 
 use super::tiers::Pods;
-use crate::balance::Shares;
+use crate::balance::{BalancerConfig, Reorders, Shares};
 use crate::scenario::Scenario;
 use crate::scenario::network::Network;
 use crate::topology::{HostId, Link, LinkId, NodeId, Ports};
@@ -172,6 +172,21 @@ impl<'n> Usable<'n> {
         }
         found
     }
+}
+
+/// Whether packets of a flow that does not pause keep to the path that the first of them took.
+pub fn keeps_to_path(balancer: &BalancerConfig) -> bool {
+    match balancer.order() {
+        Reorders::Never => true,
+        Reorders::AfterPauses(_) => !balancer.facts().holds_packets,
+        Reorders::Blocks | Reorders::Packets => false,
+    }
+}
+
+/// How flows divide among next hops of which nothing is known yet. What keeps to its path stays there: the slowest flows, for
+/// which the others of a job wait, do not pause.
+pub fn at_first(balancer: &BalancerConfig) -> Option<Shares> {
+    balancer.facts().shares.or_else(|| keeps_to_path(balancer).then_some(Shares::Equal))
 }
 
 /// Links of a switch, or of a pod, that the balancer of a scenario cannot fill.

@@ -9,7 +9,7 @@ use super::Scenario;
 use super::bottlenecks::{RoundTrips, narrowest_share, share_on_short_paths};
 use crate::balance::{self, NetworkView, Reorders};
 use crate::compat::Rules;
-use crate::config::{Change, QueueConfig, Until};
+use crate::config::{Change, Failure, QueueConfig, Until};
 use crate::net::ecn::EcnThreshold;
 use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
@@ -287,7 +287,10 @@ fn rerouted(scenario: &Scenario) -> Option<Reason> {
         Until::At(time) => time,
         Until::FlowsDone { .. } => Time::MAX,
     };
-    let any = scenario.failures.events.iter().any(|event| event.at < ends && changes(&event.change));
+    let failures = &scenario.failures;
+    // What routes avoid from the start is a network like any other.
+    let later = |event: &Failure| event.at < ends && event.at.saturating_add(failures.detection) > Time::ZERO;
+    let any = failures.events.iter().any(|event| changes(&event.change) && later(event));
     any.then(|| Reason {
         key: "failures",
         text: "flows change their paths when links or switches fail and come back, and packets on the new path may overtake those \

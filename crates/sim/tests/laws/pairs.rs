@@ -195,6 +195,9 @@ fn failures_that_move_flows_and_buffers_that_drop_are_warned_of_under_go_back_n(
             );
         }
     }
+    let from_the_start = cut.replace("10us", "0us").replace("[[", "[failures]\ndetection = \"0us\"\n[[");
+    let warned = found(&from_the_start, TRANSPORTS[0]);
+    assert!(!warned.iter().any(|warning| warning.starts_with("failures: flows")), "{warned:?}");
     assert_eq!(found("", TRANSPORTS[0]), Vec::<String>::new());
     // The published pauses of flowlets are long enough.
     for balancer in ["letflow", "conga", "clove"] {

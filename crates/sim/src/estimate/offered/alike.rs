@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 pub struct Kind {
     pub first: u32,
     pub count: u32,
-    /// Of all of them together.
-    pub rate: f64,
+    /// Of all of them together, by state of the network.
+    pub rates: Vec<f64>,
 }
 
 /// The kinds of places.
@@ -40,18 +40,19 @@ impl Kinds {
             }
         }
         let tier = |node: NodeId| u64::from(topology.nodes[node as usize].tier);
-        let mut kinds = Kinds { all: Vec::new(), at: vec![NO_KIND; places.rates.len()] };
+        let mut kinds = Kinds { all: Vec::new(), at: vec![NO_KIND; places.count()] };
         let mut known: FxHashMap<[u64; 5], u32> = FxHashMap::default();
         let mut take = |place: u32, key: [u64; 4]| {
-            let rate = places.rates[place as usize];
+            let rates = || places.rates.iter().map(|of_state| of_state[place as usize]);
             let [one, two, three, four] = key;
-            let kind =
-                *known.entry([one, two, three, four, rate.to_bits()]).or_insert(kinds.all.len() as u32);
+            let same = rates().fold(0, |sum, rate| mix64(sum ^ rate.to_bits()));
+            let kind = *known.entry([one, two, three, four, same]).or_insert(kinds.all.len() as u32);
             if kind as usize == kinds.all.len() {
-                kinds.all.push(Kind { first: place, count: 0, rate: 0.0 });
+                kinds.all.push(Kind { first: place, count: 0, rates: vec![0.0; places.rates.len()] });
             }
             let of = &mut kinds.all[kind as usize];
-            (of.count, of.rate) = (of.count + 1, of.rate + rate);
+            of.count += 1;
+            of.rates.iter_mut().zip(rates()).for_each(|(sum, rate)| *sum += rate);
             kinds.at[place as usize] = kind;
         };
         for node in 0..topology.nodes.len() as NodeId {
@@ -71,7 +72,7 @@ impl Kinds {
                 (0..2).for_each(|way| take(first + 2 * pod as u32 + way, [u64::from(way), does, 0, number]));
             }
         }
-        if places.rates.len() > places.links as usize {
+        if places.count() > places.links as usize {
             let side = |node: NodeId| does[node as usize].wrapping_mul(31).wrapping_add(tier(node));
             for (link, id) in topology.links.iter().zip(0..) {
                 for (place, ends) in [(0, [link.a, link.b]), (1, [link.b, link.a])] {

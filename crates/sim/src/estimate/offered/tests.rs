@@ -59,3 +59,25 @@ fn drawn_sizes_count_with_the_mean_of_their_kind_of_flow() {
         [1, 2].map(|seed| share_of(&format!("seed = {seed}\n{star}{rounds}"), "the link to host0 can carry"));
     assert!(shares[0] == shares[1] && shares[0] > 105.0, "{shares:?}");
 }
+
+#[test]
+fn links_carry_less_while_failures_last() {
+    let text = |spines: u32, event: &str| {
+        format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\nhosts_per_leaf = 4\nhost_link.rate = \"10Gbps\"\n\
+             fabric_link.rate = \"20Gbps\"\n[failures]\nevent = [{event}]\n[[workload]]\nkind = \"poisson\"\n\
+             destinations = \"inter-rack\"\nload = 0.7\nsize = \"20KB\"\nduration = \"10ms\"\n"
+        )
+    };
+    let failed = |event: &str| share_of(&text(2, event), "(slower or down by failures.event) can carry");
+    let one_spine = share_of(&text(1, ""), " other switches can carry");
+    assert_eq!(failed("{ at = \"0us\", switch = \"spine1\" }"), one_spine);
+    // From then on, though the links carry about as much in 10 ms as comes.
+    let late = failed("{ at = \"5ms\", switch = \"spine1\" }");
+    assert!((late - one_spine).abs() <= 1.0, "{late} {one_spine}");
+    assert_eq!(overloads(&text(2, "{ at = \"4ms\", switch = \"spine1\", lasts = \"2ms\" }")), [""; 0]);
+    // Half of 28 Gb/s, with headers.
+    let slow = "link = [\"leaf0\", \"spine1\"], change = \"rate\", rate = \"1Gbps\"";
+    let share = failed(&format!("{{ at = \"0us\", {slow} }}"));
+    assert!((1300.0..1700.0).contains(&share), "{share}");
+}

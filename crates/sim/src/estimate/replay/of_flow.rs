@@ -32,6 +32,22 @@ pub fn slow_start(first: u32, count: u64, pipe: u64) -> f64 {
     idle
 }
 
+/// Round trips that this many packets take if random losses alone limit the window, which is the mean over flows that
+/// meet few losses or none. `first`: the window until the first loss; `steady`: the mean one after many.
+///
+/// ```text
+/// d(W^2) / dn = p (V^2 - W^2)     W: window after n packets, V: the steady one, p: share of packets that are lost
+/// ```
+///
+/// as for a law that adds a segment per round trip and halves the window at a loss. The sum of 1 / W over the packets:
+pub fn rounds_under_loss(packets: u64, loss: f64, (first, steady): (f64, f64)) -> f64 {
+    let packets = packets as f64;
+    let left = (first * first - steady * steady) * (-loss * packets).exp();
+    let last = (steady * steady + left).max(0.0).sqrt();
+    let faster = ((steady + first) / (steady + last)).ln() * 2.0 / loss;
+    ((packets - faster) / steady).max(0.0)
+}
+
 /// Base RTT of a path for packets of this size.
 pub fn round_trip(path: &Path, packet: u64) -> Time {
     let delays = path.delay.saturating_add(path.delay);

@@ -1,4 +1,4 @@
-use super::of_flow::{MOST_REPEATS, links_crossed};
+use super::of_flow::{MOST_REPEATS, links_crossed, rounds_under_loss};
 use super::*;
 use crate::scenario::Hooks;
 use std::path::Path as FilePath;
@@ -94,6 +94,21 @@ fn a_job_is_delayed_by_a_slow_link_for_as_long_as_it_is_slow() {
 }
 
 #[test]
+fn a_flow_takes_longer_while_a_link_of_its_path_is_slow() {
+    let flow = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1MB\", start = \"0ns\" }]\n[failures]\nevent = ";
+    let end = |event: &str| played(&format!("{flow}[{event}]")).end.as_ns();
+    let slow = "link = [\"host1\", \"s0\"], change = \"rate\", rate = \"10Gbps\"";
+    // 1 090 000 B at 100 and at 10 Gb/s.
+    let latency = end("") - 87_200.0;
+    for (at, bytes) in [("0us", 872_000.0), ("43.6us", 43_600.0 + 436_000.0), ("1ms", 87_200.0)] {
+        let end = end(&format!("{{ at = \"{at}\", {slow} }}"));
+        assert!((end - latency - bytes).abs() < 1.0, "{at}: {end}");
+    }
+    let passing = end(&format!("{{ at = \"10us\", lasts = \"20us\", {slow} }}"));
+    assert!((passing - latency - 87_200.0 - 18_000.0).abs() < 1.0, "{passing}");
+}
+
+#[test]
 fn dependent_flows_come_one_after_the_other() {
     let replay = played("kind = \"collective\"\noperation = \"ring-all-reduce\"\nbytes = \"8MB\"");
     // 14 steps of 8 flows of 1 MB.
@@ -159,6 +174,28 @@ fn where_links_lose_packets_a_flow_is_as_fast_as_its_law_of_losses_allows() {
     );
     // Cubic keeps up with Reno on round trips so short; losses do not tell BBR to slow down.
     assert_eq!((end("cubic", "loss = 0.00125"), end("bbr", "loss = 0.00125")), (lossy, lossless));
+}
+
+#[test]
+fn a_flow_that_is_too_short_to_lose_packets_is_as_fast_as_its_path() {
+    let end = |loss: f64| {
+        let text = format!(
+            "[topology]\nkind = \"dumbbell\"\nleft = 1\nright = 1\nhost_link = {{ rate = \"10Gbps\", delay = \"10us\" }}\n\
+             bottleneck_link = {{ rate = \"1Gbps\", delay = \"20ms\" }}\n[transport]\nkind = \"tcp\"\n\
+             [failures]\nloss = {loss}\n[[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 1, size = \"30MB\" }}]\n"
+        );
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        scenario.map(|scenario| scenario.estimate().replay.end.as_seconds()).unwrap()
+    };
+    // 0.25 s and slow start. Of 20 548 packets 0.06, 0.6 and 60 are lost; six runs took 0.63, 0.64 and 32 s.
+    let few = [1e-6, 1e-5].map(|loss| end(loss) / end(0.0));
+    assert!(few.iter().all(|&longer| (1.0..1.15).contains(&longer)), "{few:?}");
+    let many = 20_548.0 / (1.5f64 / 3e-3).sqrt() * 40.04e-3;
+    assert!((end(1e-3) / many - 1.0).abs() < 0.1, "{} {many}", end(1e-3));
+    // Without losses the first window, with many the steady one.
+    assert!((rounds_under_loss(1000, 1e-7, (100.0, 100.0)) - 10.0).abs() < 1e-6);
+    assert!((rounds_under_loss(1000, 1e-7, (50.0, 20.0)) - 20.0).abs() < 2e-3);
+    assert!((rounds_under_loss(1_000_000, 1e-2, (50.0, 20.0)) - 50_000.0).abs() < 10.0);
 }
 
 #[test]
@@ -244,6 +281,25 @@ fn slow_links_between_switches_count_once() {
     // What stays at a leaf does not meet these links, however slow they are.
     let inside = format!("{all_to_all}hosts = \"0-7\"\n");
     assert_eq!(played_on_leaves("10Gbps", &inside).end, played_on_leaves("100Gbps", &inside).end);
+}
+
+#[test]
+fn a_job_waits_for_a_slow_next_hop_unless_flows_leave_it_without_a_pause() {
+    let end = |balancer: &str| {
+        let text = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 2\nhost_link.rate = \"400Gbps\"\n\
+             fabric_link.rate = \"400Gbps\"\n[[topology.override]]\nbetween = [\"leaf*\", \"spine3\"]\nrate = \"100Gbps\"\n\
+             [switch]\nbalancer = {{ kind = \"{balancer}\" }}\n[transport]\nmtu = \"4KB\"\ncontroller = {{ kind = \"dctcp\" }}\n\
+             [[workload]]\nkind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"ring\"\nbytes = \"60MB\"\n"
+        );
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        scenario.map(|scenario| scenario.estimate().replay.end.as_ns() / 1e6).unwrap()
+    };
+    // 2 * 7 / 8 of 60 MB at 100 Gb/s. With two slow spines runs took 8.5 to 11 ms, with the last of these less.
+    for balancer in ["ecmp", "letflow", "conga", "hula"] {
+        assert!((8.4..8.7).contains(&end(balancer)), "{balancer}: {}", end(balancer));
+    }
+    assert!((2.1..2.3).contains(&end("conweave")), "{}", end("conweave"));
 }
 
 #[test]
