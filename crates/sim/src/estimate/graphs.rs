@@ -2,7 +2,8 @@
 //!
 //! The operations of all ranks are played in the order of time: computations take their time on their stream,
 //! a message the time of its bytes on the idle path after the messages that its host sent before, and a
-//! collective operation begins when its last rank has joined. It takes
+//! collective operation begins when its last rank has joined. Where ranks send to several others it is carried out in rounds
+//! (see [`rounds`](super::rounds)); a ring, and an operation of too many messages to look at, takes
 //!
 //! ```text
 //! T = max(n α + b β, α' + B β')     n: messages of its longest chain, b: bytes that are sent with them; B: that one rank sends
@@ -33,13 +34,14 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::costs::{Cost, Costs, Extent, Limits, MAX_CHAIN};
+use super::costs::{Cost, Costs, Extent, Limits};
 use super::fabric::Fabric;
 use super::failing::Slowed;
 use super::loads::Loads;
+pub use super::nics::Hashed;
 use super::replay::Wire;
-use crate::packet::hash::flow_hash;
-use crate::topology::{HostId, PathTimes, Routes};
+use super::rounds::Rounds;
+use crate::topology::{HostId, PathTimes};
 use crate::transport::NicPolicy;
 use crate::units::{Rate, Time};
 use crate::workload::graph::listed::{Listed, Op, SendEnds};
@@ -70,69 +72,19 @@ pub struct Links<'t> {
     pub hashed: &'t Hashed,
 }
 
-/// The NICs of a job's connections where a hash chooses them, as in the run: the first message of a connection is the flow that
-/// is hashed. Empty under other policies.
-#[derive(Debug, Default)]
-pub struct Hashed {
-    /// By the ranks that send and receive, and the channel.
-    nics: FxHashMap<(u32, u32, u32), u32>,
-    /// By the hosts that send and receive: connections on the busiest NIC, and in total.
-    shares: FxHashMap<(HostId, HostId), (u32, u32)>,
-}
-
-impl Hashed {
-    /// `first`: number of the flow that is the job's first message.
-    pub fn of(graph: &JobGraph, routes: &Routes, first: u32) -> Hashed {
-        let mut hashed = Hashed::default();
-        let mut loads: FxHashMap<(HostId, HostId, u32), u32> = FxHashMap::default();
-        for number in 0..graph.messages().min(MAX_CHAIN as u32) {
-            let message = graph.message(number);
-            let [src, dst] = [message.from, message.to].map(|rank| graph.hosts[rank as usize]);
-            let connection = (message.from, message.to, message.channel);
-            if message.inside || src == dst || hashed.nics.contains_key(&connection) {
-                continue;
-            }
-            let ports = routes.next_hops(routes.host_node(src), dst);
-            let hash = flow_hash(src, dst, first.wrapping_add(number)) as usize;
-            let Some(&nic) = ports.get(hash % ports.len().max(1)) else { continue };
-            hashed.nics.insert(connection, nic);
-            let load = loads.entry((src, dst, nic)).or_default();
-            *load += 1;
-            let (busiest, all) = hashed.shares.entry((src, dst)).or_default();
-            (*busiest, *all) = ((*busiest).max(*load), *all + 1);
-        }
-        hashed
-    }
-
-    /// Over how many NICs the connections between two hosts are spread, by the busiest.
-    fn spread(&self, src: HostId, dst: HostId) -> f64 {
-        let share = self.shares.get(&(src, dst));
-        share.map_or(f64::INFINITY, |&(busiest, all)| f64::from(all) / f64::from(busiest.max(1)))
-    }
-}
-
 impl Links<'_> {
-    /// Of messages between two hosts, if this many ranks of the sender's host send, over this many connections together.
-    fn between(&self, src: HostId, dst: HostId, (sharing, connections): (u32, u32)) -> Limits {
+    /// Of messages between two hosts, if this many ranks of the sender's host send, over connections that have these NICs.
+    fn between(&self, src: HostId, dst: HostId, (sharing, taken): (u32, &[Option<u32>])) -> Limits {
         let Some(path) = self.times.pair(src, dst) else { return Limits::default() };
         let packet = path.bottleneck.transmission_time(self.wire.packet());
         let hops = u64::from(path.hops.saturating_sub(1));
         let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
-        let connections = f64::from(connections);
-        let used = |nics: f64| match self.nics {
-            NicPolicy::All => nics,
-            NicPolicy::Hash => nics.min(connections).min(self.hashed.spread(src, dst)),
-            _ => nics.min(connections),
-        };
-        let host = |host: HostId| {
-            let (rate, nics) = (self.fabric.host_rate(host).max(1.0), self.fabric.nics(host));
-            (rate, rate / nics * used(nics))
-        };
-        let [(all, from), (_, to)] = [src, dst].map(host);
-        let own = from.min(to);
+        let connections = taken.len().max(1) as f64;
+        let all = self.fabric.host_rate(src).max(1.0);
+        let own = self.rate_of_nics(src, dst, taken).min(all);
         // Connections take paths of their own, as the packets of all NICs do.
         let paths = if self.nics == NicPolicy::All { self.fabric.nics(src) } else { 1.0 };
-        let slowest = self.fabric.slowest_path(src, dst).min(path.bottleneck.0.max(1) as f64);
+        let slowest = self.fabric.slowest_path(src, dst).min(self.narrowest(src, dst, taken).0.max(1) as f64);
         let path = if self.one_path { slowest * connections.max(paths) } else { own };
         let (slow, beyond) = self.slowed.between(src, dst);
         let bits = 8.0 * f64::from(sharing);
@@ -242,11 +194,8 @@ impl Links<'_> {
 
     /// Of a message between two hosts, if this many ranks of the sender's host send.
     fn crossing(&self, graph: &JobGraph, from: u32, to: u32, sharing: u32) -> Limits {
-        let seats = &graph.seats;
-        // Rings of a channel each share the NIC of the channel.
-        let connections = seats.channels.saturating_mul(if seats.by_channel { 1 } else { sharing });
         let [src, dst] = [from, to].map(|rank| graph.hosts[rank as usize]);
-        self.between(src, dst, (sharing, connections))
+        self.between(src, dst, (sharing, &self.nics_of(graph, (from, to), sharing)))
     }
 
     fn inside(graph: &JobGraph) -> Cost {
@@ -270,12 +219,20 @@ impl Links<'_> {
                     let law = phase.largest();
                     let rank = |member| phase.groups.rank(0, member);
                     let inside = |from, to| work.is_inside(instance, from, to);
-                    let costs = self.among(graph, (law, members, graph.class(instance)), rank, inside);
-                    let extent = Extent::of(law, members);
-                    let whole = extent.time(costs, self.wire.mtu);
+                    let ranks = |group| (0..members).map(|member| phase.groups.rank(group, member)).collect();
+                    let groups: Vec<Vec<u32>> = (0..count).map(ranks).collect();
+                    let (whole, of_rank) = match self.rounds(graph, law, &groups, inside) {
+                        Some(rounds) => (rounds.time(1.0), rounds.of_busiest()),
+                        None => {
+                            let among = (law, members, graph.class(instance));
+                            let (costs, extent) =
+                                (self.among(graph, among, rank, inside), Extent::of(law, members));
+                            (extent.time(costs, self.wire.mtu), extent.of_rank(costs, self.wire.mtu))
+                        }
+                    };
                     // A rank that receives nothing begins the next operation when its messages are acknowledged.
                     let overlap = (0..members).any(|member| law.receives(member) == 0);
-                    let next = if overlap { extent.of_rank(costs, self.wire.mtu).min(whole) } else { whole };
+                    let next = if overlap { of_rank.min(whole) } else { whole };
                     (first, further) = (first.saturating_add(whole), further.saturating_add(next));
                 }
                 let further = Time(further.0.saturating_mul(u64::from(work.repeat.saturating_sub(1))));
@@ -309,10 +266,16 @@ struct Play<'p> {
     /// By collective operation: the ranks that have joined, and their operations.
     joined: FxHashMap<u32, Vec<(u32, u32)>>,
     /// Of hosts: what limits a message, and the shared links between switches.
-    pairs: FxHashMap<(HostId, HostId), (Limits, [u32; 2])>,
+    pairs: FxHashMap<(HostId, HostId, Option<u32>), (Limits, [u32; 2])>,
     extents: Vec<(&'p Law, Extent)>,
     /// By group, and the messages of the operation.
     groups: FxHashMap<(u32, u32), Costs>,
+    /// An operation of every group, by what they do side by side.
+    alike: FxHashMap<Class, Vec<u32>>,
+    /// By group, messages and the first sender: the rounds of operations, and the bytes of one with these.
+    rounds: FxHashMap<(u32, u32, u32), (Option<Rounds>, u64)>,
+    /// Messages whose rounds were looked at.
+    looked_at: u64,
     ended: u64,
 }
 
@@ -333,6 +296,9 @@ impl<'p> Play<'p> {
             pairs: FxHashMap::default(),
             extents: Vec::new(),
             groups: FxHashMap::default(),
+            alike: alike(graph, work),
+            rounds: FxHashMap::default(),
+            looked_at: 0,
             ended: 0,
         }
     }
@@ -421,17 +387,19 @@ impl<'p> Play<'p> {
                 .saturating_add(cost.latency);
         }
         let (links, graph) = (self.links, self.graph);
-        let (limits, switches) = *self.pairs.entry((src, dst)).or_insert_with(|| {
-            let path = links.times.pair(src, dst);
-            let places = path.map_or([0; 4], |path| links.fabric.places(src, dst, &path));
-            (links.between(src, dst, (1, 1)), [places[2], places[3]])
-        });
         // A message goes by one NIC, that of its rank or of its hash, or by all.
         let own = match links.nics {
             NicPolicy::All => None,
-            NicPolicy::Hash => links.hashed.nics.get(&(from, to, 0)).copied(),
-            _ => nic_of(graph.seats.lane(from, 0), links.fabric.nics(src) as u32),
+            NicPolicy::Hash => links.nic(graph, (from, to, 0), 0),
+            _ => nic_of(graph.seats.lane(from, 0), links.fabric.nics(src) as u32)
+                .filter(|nic| links.times.ports(src, dst).contains(nic))
+                .or_else(|| links.nic(graph, (from, to, 0), 0)),
         };
+        let (limits, switches) = *self.pairs.entry((src, dst, own)).or_insert_with(|| {
+            let path = links.times.pair(src, dst);
+            let places = path.map_or([0; 4], |path| links.fabric.places(src, dst, &path));
+            (links.between(src, dst, (1, &[own])), [places[2], places[3]])
+        });
         let pass = |until: &mut Time, per_byte: f64| {
             let span = limits.cost(per_byte, links.wire).bytes(bytes as f64, 1, links.wire.mtu);
             *until = now.max(*until).saturating_add(span);
@@ -459,7 +427,16 @@ impl<'p> Play<'p> {
             return;
         }
         let joined = self.joined.remove(&instance).unwrap_or_default();
+        let time = self.time_of(instance, ranks);
+        let ends = now.saturating_add(time);
+        joined.into_iter().for_each(|(rank, op)| self.make(ends, Due::End { rank, op }));
+    }
+
+    fn time_of(&mut self, instance: u32, ranks: u32) -> Time {
         let of = self.work.instance(instance);
+        if let Some(time) = self.in_rounds(instance) {
+            return time;
+        }
         let known = self.extents.iter().rev().find(|(law, _)| **law == of.law).map(|(_, extent)| *extent);
         let extent = known.unwrap_or_else(|| {
             let extent = Extent::of(&of.law, ranks);
@@ -475,9 +452,53 @@ impl<'p> Play<'p> {
             let among = (&of.law, ranks, graph.class(instance));
             links.among(graph, among, |member| work.rank(instance, member), inside)
         });
-        let ends = now.saturating_add(extent.time(costs, links.wire.mtu));
-        joined.into_iter().for_each(|(rank, op)| self.make(ends, Due::End { rank, op }));
+        extent.time(costs, links.wire.mtu)
     }
+
+    /// How long an operation takes with those that other groups carry out side by side, if it has rounds.
+    fn in_rounds(&mut self, instance: u32) -> Option<Time> {
+        let (links, graph, work) = (self.links, self.graph, self.work);
+        let of = work.instance(instance);
+        if of.law.sent(0).is_some() || of.law.messages() == 0 {
+            return None;
+        }
+        let key = |group: u32| (group, of.law.messages(), of.law.transfer(0).from);
+        if !self.rounds.contains_key(&key(of.group)) {
+            // A rank that is in several groups takes part in one of their operations at a time.
+            let (mut taken, mut groups, mut ranks) = (FxHashSet::default(), Vec::new(), Vec::new());
+            let others = self.alike.get(&graph.class(instance)).map_or(&[][..], Vec::as_slice);
+            for &other in [instance].iter().chain(others) {
+                let members: &[u32] = work.members(other);
+                if members.iter().all(|rank| !taken.contains(rank)) {
+                    taken.extend(members.iter().copied());
+                    groups.push(work.instance(other).group);
+                    ranks.push(members.to_vec());
+                }
+            }
+            let few = self.looked_at < MAX_OPS;
+            let inside = |from, to| work.is_inside(from, to);
+            let rounds = if few { links.rounds(graph, &of.law, &ranks, inside) } else { None };
+            self.looked_at += rounds.map_or(u64::from(of.law.messages()), |rounds| rounds.looked_at);
+            groups.into_iter().for_each(|group| {
+                self.rounds.entry(key(group)).or_insert((rounds, of.bytes));
+            });
+        }
+        let &(rounds, bytes) = self.rounds.get(&key(of.group))?;
+        Some(rounds?.time(of.bytes as f64 / bytes.max(1) as f64))
+    }
+}
+
+/// An operation of every group, by what groups do side by side.
+fn alike(graph: &JobGraph, work: &Listed) -> FxHashMap<Class, Vec<u32>> {
+    let mut alike: FxHashMap<Class, Vec<u32>> = FxHashMap::default();
+    let mut known = FxHashSet::default();
+    for instance in 0..work.steps() - work.wholes() {
+        let class = graph.class(instance);
+        if known.insert((class, work.instance(instance).group)) {
+            alike.entry(class).or_default().push(instance);
+        }
+    }
+    alike
 }
 
 #[cfg(test)]

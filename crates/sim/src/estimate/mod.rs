@@ -17,9 +17,11 @@ mod facts;
 mod failing;
 mod graphs;
 mod loads;
+mod nics;
 mod offered;
 mod recurring;
 mod replay;
+mod rounds;
 mod shares;
 mod tiers;
 

@@ -43,7 +43,7 @@ pub use longest::{Longest, longest};
 pub use memory::network_bytes;
 pub use network::LinkSpec;
 pub use overrides::{LinkOverride, apply_overrides};
-pub use path_times::{Path, PathTimes};
+pub use path_times::{Path, PathTimes, Way};
 pub use planes::planes;
 pub use ports::Ports;
 pub use routes::{NextHopOrder, NextHops, Routes, Row};

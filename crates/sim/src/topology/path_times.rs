@@ -17,6 +17,19 @@ pub struct Path {
     pub first: Rate,
 }
 
+/// A path by one of the ports of its first host, with what it shares with other paths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Way {
+    pub path: Path,
+    /// The first link and the last, and the nodes between which the others are.
+    pub links: [LinkId; 2],
+    pub nodes: [NodeId; 2],
+    /// The rate of the last link.
+    pub last: Rate,
+    /// Other hosts pass packets on.
+    pub relayed: bool,
+}
+
 /// Computes paths of pairs of hosts. Contains the ports of the topology, so that a query allocates nothing.
 pub struct PathTimes<'t> {
     topology: &'t Topology,
@@ -55,6 +68,30 @@ impl<'t> PathTimes<'t> {
         walk.path
     }
 
+    /// The ports of `src` by which its packets leave for `dst`.
+    pub fn ports(&self, src: HostId, dst: HostId) -> &[u32] {
+        self.routes.next_hops(self.routes.host_node(src), dst)
+    }
+
+    /// The path that leaves `src` by a port, and from there takes the first next hops.
+    pub fn way(&self, src: HostId, dst: HostId, port: u32) -> Option<Way> {
+        let own = self.routes.host_node(src);
+        let (first, next) = *self.ports[own as usize].get(port as usize)?;
+        let mut walk = Walk { node: own, path: None };
+        let (mut last, mut nodes, mut relayed) = (first, [next; 2], false);
+        self.walk(&mut walk, port);
+        loop {
+            let before = walk.node;
+            let Some(&port) = self.routes.next_hops(before, dst).first() else { break };
+            relayed |= self.routes.host_at(before).is_some();
+            (last, nodes[1]) = (self.ports[before as usize][port as usize].0, before);
+            self.walk(&mut walk, port);
+        }
+        let rate = self.topology.links[last as usize].rate;
+        (self.routes.host_at(walk.node) == Some(dst)).then_some(())?;
+        Some(Way { path: walk.path?, links: [first, last], nodes, last: rate, relayed })
+    }
+
     /// The paths of many pairs: all of them take a step in turn, so that the memory accesses of one do not wait
     /// for those of another.
     pub fn pairs(&self, pairs: impl Iterator<Item = (HostId, HostId)>) -> Vec<Option<Path>> {
@@ -73,6 +110,11 @@ impl<'t> PathTimes<'t> {
     /// Walks one link; returns false where there is none.
     fn step(&self, walk: &mut Walk, dst: HostId) -> bool {
         let Some(&port) = self.routes.next_hops(walk.node, dst).first() else { return false };
+        self.walk(walk, port);
+        true
+    }
+
+    fn walk(&self, walk: &mut Walk, port: u32) {
         let (link, next) = self.ports[walk.node as usize][port as usize];
         let link = &self.topology.links[link as usize];
         let so_far =
@@ -84,7 +126,6 @@ impl<'t> PathTimes<'t> {
             ..so_far
         };
         *walk = Walk { node: next, path: Some(path) };
-        true
     }
 
     /// Sum of the times to transmit `bytes` on every link of the path (store and forward, no propagation).

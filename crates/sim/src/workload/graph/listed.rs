@@ -377,6 +377,11 @@ impl Listed {
         &self.groups[self.instance(instance).group as usize]
     }
 
+    /// The ranks of an operation.
+    pub fn members(&self, instance: u32) -> &[u32] {
+        &self.group(instance).ranks
+    }
+
     pub fn law(&self, instance: u32) -> &Law {
         &self.instance(instance).law
     }
