@@ -239,3 +239,12 @@ def test_flows_are_the_same_where_a_link_alone_is_faster(tmp_path):
     assert pooling.same_traffic(base, runs("slower", **{"topology.host_link.delay": "2us"}))
     assert not pooling.same_traffic(base, runs("larger", **{"topology.hosts": 5}))
     assert not pooling.same_traffic(base, runs("loaded", **{"workload.0.load": 0.5}))
+
+
+def test_a_replay_of_flows_that_start_together_is_the_same_run(tmp_path):
+    leaf_spine = {"kind": "leaf-spine", "leaves": 2, "spines": 4, "hosts_per_leaf": 4}
+    flows = [{"kind": "permutation", "size": "30KB"}, {"kind": "permutation", "size": "20KB"}]
+    first = weftline.run({"topology": leaf_spine, "workload": flows}, out=tmp_path / "first")
+    trace = [{"kind": "trace", "file": str(tmp_path / "first/flows.parquet")}]
+    again = weftline.run({"topology": leaf_spine, "workload": trace}, out=tmp_path / "again")
+    assert again.summary["fingerprint"] == first.summary["fingerprint"]

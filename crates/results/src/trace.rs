@@ -2,7 +2,8 @@
 //!
 //! Columns are found by name, in any order, as integers or floating point of any width. `after` lists row numbers, counted
 //! from 0: as a list of integers or as text such as "3;7". The flows of an earlier run (flows.parquet) can be
-//! replayed: its rows are put in the order of their start. Hosts may be given by name.
+//! replayed: its rows are put in the order of their start, and where this is the same, of their numbers. Hosts may be
+//! given by name.
 
 use std::path::Path;
 
@@ -36,9 +37,13 @@ pub fn read(path: &Path) -> Result<(Vec<TraceRow>, Vec<String>), ResultsError> {
             );
         }
     }
-    // An earlier run's flows stand in the order in which they ended.
+    // An earlier run's flows stand in the order in which they ended; their numbers decide which paths they take.
     if of_a_run(&present) {
-        rows.sort_by_key(|row| row.start_ps);
+        let ids = parquet_read::numbers(&parquet_read::batches(path, &["flow_id"])?, 0);
+        let ids = ids.ok_or_else(|| ResultsError::input(format!("{file}: flow_id: expected numbers")))?;
+        let mut numbered: Vec<(f64, TraceRow)> = ids.into_iter().zip(rows).collect();
+        numbered.sort_by(|(a, one), (b, other)| one.start_ps.cmp(&other.start_ps).then(a.total_cmp(b)));
+        rows = numbered.into_iter().map(|(_, row)| row).collect();
     }
     Ok((rows, note.into_iter().collect()))
 }
