@@ -22,9 +22,17 @@ pub fn whole_window(config: &TcpConfig) -> u32 {
 
 /// A window as it travels: whole steps of the scale that the buffer needs (RFC 7323 §2).
 fn scaled(window: u64, config: &TcpConfig) -> u32 {
-    let buffer = config.receive_buffer.min(u64::from(u32::MAX >> 2)) as u32;
-    let scale = (u32::BITS - (buffer >> 16).leading_zeros()).min(14);
-    (window.min(u64::from(buffer)) as u32) >> scale << scale
+    let buffer = told_buffer(config);
+    window.min(buffer) as u32 >> scale(buffer) << scale(buffer)
+}
+
+/// The bytes of the buffer that a window can tell.
+fn told_buffer(config: &TcpConfig) -> u64 {
+    config.receive_buffer.min(u64::from(u32::MAX >> 2))
+}
+
+fn scale(buffer: u64) -> u32 {
+    (u64::BITS - (buffer >> 16).leading_zeros()).min(14)
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -65,10 +73,11 @@ impl Reading {
     /// When an update is due; none while the window is wide, or as wide as it gets.
     pub fn update_at(&self, expected: u64, rate: Rate, config: &TcpConfig) -> Option<Time> {
         let window = self.edge.saturating_sub(expected);
-        // One step of the scale more, for what is lost in rounding.
-        let wanted = (2 * window).max(window + step(config)) + (config.receive_buffer >> 16);
+        let wanted = (2 * window).max(window + step(config));
+        // With less room the window that travels would be the same still, and so would the next update.
+        let wanted = wanted.next_multiple_of(1 << scale(told_buffer(config)));
         let read = (expected + wanted).checked_sub(config.receive_buffer)?;
-        let possible = wanted <= config.receive_buffer && self.read < read;
+        let possible = wanted <= u64::from(whole_window(config)) && self.read < read;
         possible.then(|| self.since.saturating_add(rate.transmission_time(read - self.read)))
     }
 }

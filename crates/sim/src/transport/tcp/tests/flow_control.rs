@@ -66,6 +66,29 @@ fn the_right_edge_moves_by_a_segment_or_half_of_the_buffer_and_never_back() {
     assert_eq!(reading.update_at(5000, rate, &config), None);
 }
 
+/// Else there would be another one a picosecond later, and so on until there is as much room.
+#[test]
+fn an_update_moves_the_edge_at_its_time_whatever_the_buffer() {
+    for buffer in (2_000..9_000_000).step_by(7_919) {
+        let config = TcpConfig { receive_buffer: buffer, ..small() };
+        for rate in [Rate::from_mbps(10), Rate::from_mbps(90), Rate::from_gbps(7)] {
+            let mut reading = Reading::new(&config);
+            reading.resume(0, rate, Time::ZERO);
+            let expected = buffer - 333;
+            let (mut window, mut updates) = (reading.window(expected, rate, Time(5), &config), 0);
+            while let Some(at) = reading.update_at(expected, rate, &config) {
+                let wider = reading.window(expected, rate, at, &config);
+                assert!(wider > window, "{buffer} B at {rate}: {window} B and {wider} B");
+                (window, updates) = (wider, updates + 1);
+            }
+            assert!(
+                updates < 20 && 2 * u64::from(window) + 2_000 > buffer,
+                "{buffer} B: {window} B after all"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_sender_waits_for_a_whole_segment_or_half_of_the_widest_window() {
     let config = small();
