@@ -21,10 +21,9 @@ MAX_PORTS, MAX_SPANS = 32, 160
 def queue_heats(title: str, lines: Sequence[Line]) -> list[Figure]:
     """Return a heat map of each line: a row for each port, a column for each span of time.
 
-    A cell is coloured by the longest queue in it, on one scale for all lines. A span is at least as long as
-    the time between two samples. Ports without any are left out;
-    of many, those with the longest queues are shown. Of several seeds one run is drawn, and the caption
-    names it.
+    A cell is coloured by the longest queue in it, on one scale for all lines. A span is not shorter than the
+    time between two samples. Ports without any are left out; of many, those with the longest queues are
+    shown. Of several seeds one run is drawn, and the caption names it.
     """
     series = [over_seeds.drawn_run(line).over_time("queue_bytes", max_points=0) for line in lines]
     highest = max((value for found in series for points in found.values() for _, value in points), default=0)

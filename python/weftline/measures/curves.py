@@ -176,7 +176,7 @@ def _of_intervals(run: Run, metric: str, every: float, span: float) -> Mapping[s
 
 
 def _read_ns(run: Run, metric: str, every: float, span: float, max_samples: int) -> float:
-    """Return over which time samples are averaged as they are read; 0: as many are read one by one."""
+    """Return over which time samples are averaged as they are read; 0: each sample is read."""
     if not every or span <= every:
         return 0.0
     in_span = round(span / every)
@@ -184,10 +184,10 @@ def _read_ns(run: Run, metric: str, every: float, span: float, max_samples: int)
         return 0.0
     # Flows have samples while they last alone: no more than fill the spans in which they have some.
     spans = sum(map(len, run.recorded(metric, every_ns=span, max_points=0).values()))
-    least = math.ceil(spans * in_span / max_samples)
-    if least <= 1:
+    needed = math.ceil(spans * in_span / max_samples)
+    if needed <= 1:
         return 0.0
-    return every * next((count for count in range(least, in_span) if in_span % count == 0), in_span)
+    return every * next((count for count in range(needed, in_span) if in_span % count == 0), in_span)
 
 
 def _numbers(points: Iterable[Sequence[Any]]) -> list[tuple[float, float]]:

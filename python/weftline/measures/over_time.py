@@ -15,7 +15,8 @@ over the number of whole intervals that its time would hold. And `paused` has a 
 lasts until it changes again, or until the end of the run: it counts by the time for which it lasts, from the
 beginning of the run, of the ports that were paused at all.
 
-A value that limits nothing is infinite, and larger than all others: a mean or a maximum over it is no number.
+A value that limits nothing is infinite, and larger than all others: a mean or a maximum over it does not
+exist.
 """
 
 from __future__ import annotations

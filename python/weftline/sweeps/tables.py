@@ -367,7 +367,7 @@ def warnings(result: SweepResult) -> list[str]:
             v is None for cell in result.cells for v in result.values(name, cell).values()
         ):
             if any(over_time.has_infinite(run, name) for cell in result.cells for run in cell.runs.values()):
-                found.append(f"{name} is no number: values of the series are infinite")
+                found.append(f"{name} does not exist: values of the series are infinite")
                 continue
             needed = _NEEDED.get("flow GROUP" if name.startswith("flow ") else name)
             hint = f": it needs {needed}" if needed else _nothing_counts(result, name)
