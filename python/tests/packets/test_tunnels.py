@@ -7,6 +7,7 @@ import struct
 import pytest
 from packet_bytes import classic, ethernet, interfaces, ipv4, rows, tcp, udp
 
+from weftline.cli.main import main
 from weftline.packets import traces
 
 INNER = ipv4("10.0.0.1", "10.0.0.2", 6, tcp(1000, 80, 1), 1000)
@@ -52,6 +53,54 @@ def test_the_flow_is_that_of_the_inner_packet_wherever_it_was_seen(name, tmp_pat
     found = traces.read([path])
     assert found.rows == [(0, 1, 1000, 0)] and list(found.addresses) == ["10.0.0.1", "10.0.0.2"]
     assert (found.cut_off, found.overlong) == (0, 0)
+
+
+def plain(size: int) -> bytes:
+    return ipv4("10.0.0.1", "10.0.0.2", 17, udp(1000, 53, size) + bytes(size), 0)
+
+
+def cooked(interface: int, packet: bytes) -> bytes:
+    """A packet as LINUX_SLL2 has it."""
+    return b"\x08\0\0\0" + struct.pack(">IHBB", interface, 1, 0, 6) + bytes(8) + packet
+
+
+@pytest.mark.parametrize(
+    ("link", "copies"),
+    [
+        (1, lambda packet: [ethernet(packet), ethernet(vxlan(packet))]),
+        (276, lambda packet: [cooked(2, packet), cooked(3, vxlan(packet))]),
+        (276, lambda packet: [cooked(2, packet), cooked(3, packet)]),
+    ],
+)
+def test_a_datagram_inside_and_outside_of_its_tunnel_or_at_two_interfaces_of_any_counts_once(
+    link, copies, tmp_path
+):
+    path = tmp_path / "a.pcap"
+    frames = [frame for _ in range(5) for frame in copies(plain(100))]
+    path.write_bytes(classic([(at * 1000, frame) for at, frame in enumerate(frames)], link=link))
+    found = traces.read([path])
+    assert found.rows == [(0, 1, 500, 0)] and (found.at_several, found.without_interface) == (1, 0)
+
+
+def test_fragments_of_a_datagram_and_of_its_copy_in_a_tunnel_are_apart(tmp_path):
+    whole = plain(1200)
+    pieces = [bytearray(whole[:820]), bytearray(whole[:20] + whole[820:])]
+    for piece, place in zip(pieces, (0x2000, 100), strict=True):
+        piece[2:8] = struct.pack(">HHH", len(piece), 9, place)
+    copies = [ethernet(around(bytes(piece))) for around in (bytes, vxlan) for piece in pieces]
+    path = tmp_path / "a.pcap"
+    # Both first fragments come before both last ones.
+    path.write_bytes(classic([(at * 1000, copies[n]) for at, n in enumerate((0, 2, 1, 3))]))
+    found = traces.read([path])
+    assert found.rows == [(0, 1, 1200, 0)] and (found.fragments, found.at_several) == (0, 1)
+
+
+def test_captures_that_do_not_state_interfaces_have_a_warning_where_packets_have_no_numbers(tmp_path, capsys):
+    path = tmp_path / "a.pcap"
+    head = bytes(14) + b"\x08\0"
+    path.write_bytes(classic([(0, head + plain(100)), (1000, head + INNER)], link=113))
+    assert main(["import", str(path), "--out", str(tmp_path / "flows.csv")]) == 0
+    assert "warning: 1 packets without numbers are of Linux cooked captures" in capsys.readouterr().err
 
 
 def test_a_fragmented_tunnel_has_the_bytes_of_the_inner_packet(tmp_path):

@@ -240,6 +240,12 @@ def _import(options: argparse.Namespace) -> int:
             "repeat another one",
         ),
         (
+            found.without_interface,
+            "packets without numbers are of Linux cooked captures of version 1, which do not state "
+            "interfaces: a packet that several interfaces saw counts several times; capture one interface, "
+            "or all of them with -y LINUX_SLL2",
+        ),
+        (
             found.overlong,
             "packets have headers that state more bytes than the capture says were on the wire: each counts "
             "with those on the wire",

@@ -212,11 +212,14 @@ def of_captures(
     """Yield the packets of captures that are of flows, by time.
 
     Bytes that a transport numbers (TCP) or sends in numbered packets (RoCEv2 and weftline's own) count once,
-    wherever and however often they were seen. Packets of which too little was kept to tell whether they have
-    data are left out; ``counts["cut off"]`` is their number. ``counts["overlong"]`` is that of packets whose
-    headers say that they were longer than they were on the wire, and ``counts["fragments"]`` that of
-    fragments left out because the first one of their packet was not seen (`fragments`). `unread` gets how
-    many packets of each kind have no IP header that can be read.
+    wherever and however often they were seen. What was seen in tunnels and outside of them at one interface
+    are two points of observation, because a capture may have a packet both before and after the tunnel was
+    put around it. Packets of which too little was kept to tell whether they have data are left out;
+    ``counts["cut off"]`` is their number. ``counts["overlong"]`` is that of packets whose headers say that
+    they were longer than they were on the wire, and ``counts["fragments"]`` that of fragments left out
+    because the first one of their packet was not seen (`fragments`). ``counts["no interface"]`` is the number
+    of packets with a payload and without numbers of which the capture does not state the interface. `unread`
+    gets how many packets of each kind have no IP header that can be read.
 
     Raises
     ------
@@ -227,6 +230,7 @@ def of_captures(
     unread = Counter() if unread is None else unread
     streams = Streams()
     fragments = Fragments(counts)
+    numbers: dict[tuple[int, bool], int] = {}
     for point, packet in points.in_order(paths, partial=partial, ended=ended):
         if not links.known(packet.link_type):
             where, expected = f"record {packet.number}", links.link_types()
@@ -249,7 +253,10 @@ def of_captures(
             payload, numbered = one.payload, one.numbers is not None
             if one.numbers is not None:
                 payload = streams.fresh(one, one.numbers)
-            yield Seen(one.src, one.dst, one.protocol, one.ports, at, at, payload, point, numbered)
+            elif payload > 0:
+                counts["no interface"] += packet.link_type == links.COOKED
+            number = numbers.setdefault((point, one.is_in_tunnel), len(numbers))
+            yield Seen(one.src, one.dst, one.protocol, one.ports, at, at, payload, number, numbered)
     fragments.end()
 
 

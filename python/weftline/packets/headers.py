@@ -24,8 +24,11 @@ _WITH_PORTS = (TCP, UDP, 132, 136)
 _FRAGMENT, _AUTHENTICATION = 44, 51
 _IPV6_EXTENSIONS = (0, 43, _FRAGMENT, _AUTHENTICATION, 60, 135, 139, 140)
 
-FragmentKey = tuple[str, str, int, int]
-"""By which the fragments of a packet are known: addresses, protocol (of IPv6 -1), identification."""
+FragmentKey = tuple[str, str, int, int, int]
+"""By which the fragments of a packet are known: addresses, protocol (of IPv6 -1), identification, depth.
+
+A packet and its copy in a tunnel have other fragments.
+"""
 
 
 class Segment(NamedTuple):
@@ -47,6 +50,7 @@ class Segment(NamedTuple):
     """Of the first fragment of a packet; its payload is that of the fragment alone."""
     before: int = 0
     """Of a first fragment: the bytes of headers before its payload, counted as offsets of fragments are."""
+    is_in_tunnel: bool = False
 
 
 class Fragment(NamedTuple):
@@ -99,7 +103,7 @@ def _ipv4(data: bytes, at: int, on_wire: int, depth: int) -> Segment | Fragment 
     protocol = data[at + 9]
     src, dst = _address(data[at + 12 : at + 16]), _address(data[at + 16 : at + 20])
     left, is_overlong = min(total or on_wire, on_wire) - length, total > on_wire
-    offset, key = 8 * (place & 0x1FFF), (src, dst, protocol, identification)
+    offset, key = 8 * (place & 0x1FFF), (src, dst, protocol, identification, depth)
     if offset:
         return Fragment(key, offset, max(left, 0), is_overlong)
     found = _transport(data, at + length, protocol, src, dst, left, depth)
@@ -119,7 +123,7 @@ def _ipv6(data: bytes, at: int, on_wire: int, depth: int) -> Segment | Fragment 
         size = 8 if protocol == _FRAGMENT else _extension_bytes(data, at, protocol)
         if protocol == _FRAGMENT:
             place, part = int.from_bytes(data[at + 2 : at + 4], "big"), left - size
-            identity = (src, dst, -1, int.from_bytes(data[at + 4 : at + 8], "big"))
+            identity = (src, dst, -1, int.from_bytes(data[at + 4 : at + 8], "big"), depth)
             if place & 0xFFF8:
                 return Fragment(identity, place & 0xFFF8, max(part, 0), is_overlong)
             key = identity if place & 1 else None
@@ -186,4 +190,7 @@ def _transport(
 
 
 def _in_tunnel(data: bytes, at: int | Unread, end: int, depth: int) -> Segment | Fragment | Unread:
-    return at if isinstance(at, Unread) else _ip(data, at, max(end - at, 0), depth + 1)
+    if isinstance(at, Unread):
+        return at
+    found = _ip(data, at, max(end - at, 0), depth + 1)
+    return found._replace(is_in_tunnel=True) if isinstance(found, Segment) else found

@@ -15,7 +15,9 @@ from typing import NamedTuple
 
 from weftline.packets.transports import need
 
-_ETHERNET, _LOOPBACK, _COOKED, _COOKED_2 = 1, (0, 108), 113, 276
+COOKED = 113
+"""LINKTYPE_LINUX_SLL, which does not state the interface of a packet."""
+_ETHERNET, _LOOPBACK, _COOKED_2 = 1, (0, 108), 276
 _RAW = (12, 14, 101, 228, 229)
 _IP = (0x0800, 0x86DD)
 _TAGS = (0x8100, 0x88A8, 0x9100, 0x9200, 0x9300)
@@ -64,7 +66,12 @@ def link_types() -> str:
 
 def known(link_type: int) -> bool:
     """Say whether packets of this link type can be read."""
-    return link_type in (_ETHERNET, _COOKED, _COOKED_2, *_LOOPBACK, *_RAW)
+    return link_type in (_ETHERNET, COOKED, _COOKED_2, *_LOOPBACK, *_RAW)
+
+
+def interface_index(data: bytes, link_type: int) -> int:
+    """Return the index of the interface that the link layer of a packet states; 0 if it states none."""
+    return int.from_bytes(data[4:8], "big") if link_type == _COOKED_2 else 0
 
 
 def network_header(data: bytes, link_type: int, length: int) -> int | Unread:
@@ -81,7 +88,7 @@ def network_header(data: bytes, link_type: int, length: int) -> int | Unread:
         return 0
     if link_type in _LOOPBACK:
         return 4
-    kind, hardware, at = (14, 2, 16) if link_type == _COOKED else (0, 8, 20)
+    kind, hardware, at = (14, 2, 16) if link_type == COOKED else (0, 8, 20)
     need(data, at)
     if _number(data, hardware) == _NETLINK:
         return Unread("netlink")

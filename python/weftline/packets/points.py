@@ -1,10 +1,11 @@
 """Captures at several points of observation: their packets in one order of time.
 
 A point of observation is an interface of a capture, or of captures that continue each other as those of
-``tcpdump -C`` do. A file continues an earlier one if it begins when that one has ended and describes the same
-interfaces (link types and names). Of several files that it could continue, it continues the one whose name
-begins most like its own, then the one that ended last. Files whose times overlap are different points. The
-order in which files are given changes nothing. Each section of a pcapng file is as a file of its own.
+``tcpdump -C`` do. Linux cooked captures of version 2 state the interface of each packet (``tcpdump -i any``).
+A file continues an earlier one if it begins when that one has ended and describes the same interfaces (link
+types and names). Of several files that it could continue, it continues the one whose name begins most like
+its own, then the one that ended last. Files whose times overlap are different points. The order in which
+files are given changes nothing. Each section of a pcapng file is as a file of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weftline.packets import captures
+from weftline.packets import captures, links
 from weftline.packets.captures import Captured, Section
 
 
@@ -50,7 +51,7 @@ def in_order(
     InputError
         As from `captures.read`.
     """
-    numbers: dict[tuple[int, int], int] = {}
+    numbers: dict[tuple[int, int, int], int] = {}
     parts: list[tuple[str, Section | None]] = []
     for path in paths:
         parts += [(str(path), section) for section in captures.sections(path)] or [(str(path), None)]
@@ -60,7 +61,8 @@ def in_order(
         else ((0, packet) for packet in captures.read(parts[0][0], partial=partial, ended=ended))
     )
     for series, packet in packets:
-        place = (series, packet.interface_number)
+        index = links.interface_index(packet.bytes, packet.link_type)
+        place = (series, packet.interface_number, index)
         point = numbers.get(place)
         if point is None:
             point = numbers[place] = len(numbers)

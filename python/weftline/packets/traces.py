@@ -51,6 +51,8 @@ class Imported:
     """How many packets of each kind were left out because they have no IP header that can be read."""
     fragments: int = 0
     """Fragments left out because the first one of their packet was not seen."""
+    without_interface: int = 0
+    """Packets without numbers of captures that do not state the interface of each packet."""
     headers_alone: int = 0
     """Records, each direction alone, left out because they have no more bytes than headers."""
     without_packets: int = 0
@@ -126,6 +128,7 @@ def read(
     imported.cut_off = counts["cut off"]
     imported.overlong = counts["overlong"]
     imported.fragments = counts["fragments"]
+    imported.without_interface = counts["no interface"]
     imported.headers_alone = counts[records.HEADERS_ALONE]
     imported.without_packets = counts[records.NO_PACKETS]
     imported.without_protocol = counts[records.NO_PROTOCOL]
