@@ -198,6 +198,34 @@ def test_of_intervals_those_count_that_begin_at_the_time_or_later():
     assert of("mean of queue_bytes after 80ns") == 5.5
 
 
+@pytest.mark.parametrize("by", ["group", "flow"])
+def test_goodputs_are_of_what_has_flows(by, tmp_path):
+    def goodput(name, *starts):
+        flows = [{"src": n, "dst": 2, "size": "100MB"} for n in (0, 1)]
+        # The third group starts within the run, and delivers nothing by its end.
+        late = [{"src": 3, "dst": 4, "size": "1KB", "start": start, "group": start} for start in starts]
+        measure = {
+            "by": by,
+            "every": "10us",
+            **({"flows": list(range(2 + len(late)))} if by == "flow" else {}),
+        }
+        scenario = {
+            "topology": {"kind": "star", "hosts": 5},
+            "workload": [{"kind": "flows", "flows": flows}, {"kind": "flows", "flows": late}][
+                : 1 + bool(late)
+            ],
+            "run": {"until": "200us"},
+            "measure": {"goodput": measure},
+        }
+        run = weftline.run(scenario, out=tmp_path / name)
+        return value("mean of goodput_bps", run), value("min of goodput_bps after 100us", run)
+
+    alone = goodput("alone")
+    assert alone[1] > 0 and goodput("not due", "1s") == alone
+    count = 1 if by == "group" else 2
+    assert goodput("due", "199.9us") == (pytest.approx(alone[0] * count / (count + 1)), 0)
+
+
 def test_series_have_the_units_of_their_tables():
     units = {
         "mean of utilisation": "share",

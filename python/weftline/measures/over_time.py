@@ -6,7 +6,9 @@
 3` is how much of the samples have the value, `period of mode = 3` the mean time from one beginning of such
 spells to the next, `period of k_seconds` that from one change of the value to the next. `floor of
 queue_bytes in 100ms` is the mean, over spans of that length, of the minimum in each. Samples of all entities
-count together, except that a period or a floor is that of the first. Without `after` all of the run counts.
+count together, except that a period or a floor is that of the first. Of `goodput_bps`, flows and groups of
+which the run has no flow (none was to start before its end) do not count. Without `after` all of the run
+counts.
 
 A sample of a moment counts as one: they are taken on a grid. Of what is measured over intervals, those count
 that begin at `after` or later. The last one is shorter than the others where the run ends inside of it: means
@@ -174,6 +176,8 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
             entity: [(time, _number_of(value)) for time, value in points]
             for entity, points in run.recorded(metric, max_points=0).items()
         }
+        if metric == "goodput_bps":
+            by_entity = _with_flows(run, by_entity)
         kind = series(metric).kind
         if kind == "state" and statistic != "period":
             spells = [_spells(points, from_ns, end_ns(run)) for points in by_entity.values()]
@@ -200,6 +204,19 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
         return _number(statistic, [one for entity in kept for one in entity], level, kind)
 
     return read
+
+
+def _with_flows(
+    run: Run, by_entity: dict[str, list[tuple[float, float]]]
+) -> dict[str, list[tuple[float, float]]]:
+    """Return the goodputs of flows and groups of which the table of flows has rows."""
+    if all(any(value for _, value in points) for points in by_entity.values()):
+        return by_entity
+    if not (run.out / "flows.parquet").exists():
+        return by_entity
+    of = columns.read(run.flows, ("flow_id", "group"))
+    known = {f"flow{flow}" for flow in of["flow_id"]} | set(of["group"])
+    return {name: points for name, points in by_entity.items() if name in known}
 
 
 def has_infinite(run: Run, name: str) -> bool:
