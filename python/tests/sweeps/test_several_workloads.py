@@ -99,6 +99,23 @@ def test_a_number_that_is_partly_without_a_workload_says_so(tmp_path):
     assert not [r for r in whole.reasons("step_mean of train", whole.cells[0]) if r.kind == "ended early"]
 
 
+def test_a_gap_between_two_workloads_of_a_group_is_named(tmp_path):
+    train = {"kind": "collective", "group": "train", "operation": "ring-all-reduce", "bytes": "1MB"}
+    train |= {"hosts": "0-3", "repeat": 4, "compute": "2ms"}
+    web = {"kind": "poisson", "group": "web", "size": "20KB", "load": 0.1, "hosts": "4-7"}
+
+    def named(*times):
+        parts = [{**web, "start": f"{start}ms", "duration": f"{length}ms"} for start, length in times]
+        found = swept([train, *parts], tmp_path / f"{len(list(tmp_path.iterdir()))}", seeds=1)
+        reasons = found.reasons("step_mean of train", found.cells[0])
+        return [one.text for one in reasons if one.kind == "ended early"]
+
+    (text,) = named((0, 1), (8, 4))
+    assert text.startswith("web was absent from 1") and " to 8 ms, " in text
+    # Where the second one begins before the first one ends, and after a short pause.
+    assert named((0, 5), (4, 8)) == named((0, 4), ("4.4", 8)) == []
+
+
 def test_jobs_loops_and_traces_that_end_early_are_named_where_the_rest_has_a_chosen_length(tmp_path):
     web = {"kind": "poisson", "group": "web", "size": "20KB", "load": 0.1, "duration": "12ms"}
     train = {"kind": "collective", "operation": "ring-all-reduce", "bytes": "1MB", "hosts": "0-3"}

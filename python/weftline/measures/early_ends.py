@@ -1,8 +1,9 @@
-"""Workloads that end long before the flows or steps that a number is of, or begin long after the first ones.
+"""Workloads that are absent for a part of the time of the flows or steps that a number is of.
 
 The mean step of a job next to storage is not known where the storage ends, or begins, halfway: it mixes steps
-with and without it, and a longer run of the rest changes it. Workloads of random arrivals, of bulk flows and
-of rounds (periodic incasts, repeated permutations) are examined.
+with and without it, and a longer run of the rest changes it. The same holds where two workloads of one group
+leave a gap. Workloads of random arrivals, of bulk flows and of rounds (periodic incasts, repeated
+permutations) are examined.
 
 Jobs of several steps, job files, closed loops and traces are as long as they are. They are examined only for
 numbers whose own length is a choice too: those of steps, where a job has several, and of flows at random, in
@@ -12,8 +13,9 @@ rounds, in closed loops or of such jobs. Between two traces nothing is named: wh
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,10 +31,10 @@ SHARE = 0.9
 
 
 def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
-    """Return which workload ended early or began late in some run, for a metric of flows; "" if none.
+    """Return which workload was absent for a part of the time in some run, for a metric of flows; "" if none.
 
     ``"storage ended at 9.1 ms, 28 % of the time from 0 ns to 31.9 ms of the steps"``; `flows` are those that
-    count in each run. Named is the one that is there for the shortest time.
+    count in each run. Named is the one that is there for the shortest time, with the longest part without it.
     """
     of_steps = evidence.is_of_steps(name)
     if not of_steps and "warmup" not in metric(name).chosen_by:
@@ -45,22 +47,27 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
             found += _partly(run, one, asked, of_steps=of_steps, of_requests=evidence.is_of_requests(name))
     if not found:
         return ""
-    _, group, what, at, first, last = min(found)
-    share = (at - first) / (last - first)
-    times = f"from {quantities.time_text(first)} to {quantities.time_text(last)}"
+    one = min(found)
+    length = one.last - one.first
+    times = f"from {quantities.time_text(one.first)} to {quantities.time_text(one.last)}"
     of = "of the steps" if of_steps else "in which the other flows start"
-    percent = 100 * max(share, 0.0)
-    after = "after " if what == "began" else ""
-    return f"{group} {what} at {quantities.time_text(at)}, {after}{percent:.0f} % of the time {times} {of}"
+    begin, end = quantities.time_text(one.begin), quantities.time_text(one.end)
+    if one.begin <= one.first < one.end < one.last:
+        what, share = f"began at {end}, after", (one.end - one.first) / length
+    elif one.end >= one.last:
+        what, share = f"ended at {begin},", max(one.begin - one.first, 0.0) / length
+    else:
+        what, share = f"was absent from {begin} to {end},", (one.end - one.begin) / length
+    return f"{one.group} {what} {100 * share:.0f} % of the time {times} {of}"
 
 
 @dataclass
 class _Asked:
-    """When a group of examined workloads is to begin and end."""
+    """When the examined workloads of a group are to begin and end."""
 
-    begin: float
-    end: float
-    is_own_length: bool
+    times: list[tuple[float, float]] = field(default_factory=list)
+    """Of each one; an end of 0 is not known."""
+    is_own_length: bool = False
     """Whether one of them is as long as it is: see the head."""
 
 
@@ -80,9 +87,10 @@ def _asked_times(run: Run, group: str | None) -> dict[str, _Asked]:
             lasts = _times_of_flows(run, name)
             if lasts is None:
                 continue
-            begin, end = (lasts[0] if one["kind"] in TRACES else begin), lasts[1]
-        known = found.setdefault(name, _Asked(begin, end, not is_asked))
-        known.begin, known.end = min(known.begin, begin), max(known.end, end)
+            is_alone = sum(steady.group_of(other) == name for other in workloads) == 1
+            begin, end = (lasts[0] if one["kind"] in TRACES else begin), lasts[1] if is_alone else 0.0
+        known = found.setdefault(name, _Asked())
+        known.times.append((begin, end))
         known.is_own_length |= not is_asked
     return found
 
@@ -147,8 +155,71 @@ def _read_spans(folder: Path, modified: int) -> dict[str, _Span]:
     return {name: _Span(min(of[0]), max(of[0]), min(of[1]), max(of[1])) for name, of in found.items()}
 
 
-Partly = tuple[float, str, str, float, float, float]
-"""Share of the time in which it is there, group, "ended" or "began", when, first and last time of others."""
+@lru_cache(maxsize=4096)
+def _last_ends(folder: Path, modified: int, group: str, begins: tuple[float, ...]) -> list[float]:
+    """Return the last end of the flows of a group that start from each of these times to the next one."""
+    from weftline import _native
+
+    del modified  # part of the key alone
+    of = columns.read(_native.table(str(folder), "flows"), ("group", "start_ns", "fct_ns"))
+    found = [0.0] * len(begins)
+    for name, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True):
+        if name == group:
+            place = max(bisect_right(begins, start) - 1, 0)
+            found[place] = max(found[place], math.inf if took is None else start + took)
+    return found
+
+
+def _there(run: Run, group: str, asked: _Asked) -> list[tuple[float, float]]:
+    """Return the times in which workloads of a group are there, apart and in order.
+
+    Each lasts until the flows end that start before the next one begins, and as long as it is to.
+    """
+    begins = tuple(sorted({begin for begin, _ in asked.times}))
+    ends = [_spans(run)[group].last_end]
+    if len(begins) > 1:
+        ends = _last_ends(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns, group, begins)
+    found: list[tuple[float, float]] = []
+    for begin, end in zip(begins, ends, strict=True):
+        end = max([end, *(asked_end for asked_begin, asked_end in asked.times if asked_begin == begin)])
+        if found and begin <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        elif end > begin or len(begins) == 1:
+            found.append((begin, end))
+    return found
+
+
+class Partly(NamedTuple):
+    """A group that is absent for a part of a time."""
+
+    share: float
+    """Of the time, in which it is there."""
+    group: str
+    begin: float
+    """Of the longest part without it."""
+    end: float
+    first: float
+    """When the time begins."""
+    last: float
+
+
+def _partly_there(
+    group: str, there: Sequence[tuple[float, float]], first: float, last: float
+) -> list[Partly]:
+    """Return the longest part of a time without a group, if it is absent for over a tenth of the time."""
+    if first >= last:
+        return []
+    within = [(max(begin, first), min(end, last)) for begin, end in there if begin < last and end > first]
+    if not within:
+        # It ended before; what begins later is of another time.
+        ended = [end for begin, end in there if begin < last]
+        return [Partly(0.0, group, max(ended), last, first, last)] if ended else []
+    share = math.fsum(end - begin for begin, end in within) / (last - first)
+    if share >= SHARE:
+        return []
+    ends, begins = [first, *(end for _, end in within)], [*(begin for begin, _ in within), last]
+    begin, end = max(zip(ends, begins, strict=True), key=lambda part: part[1] - part[0])
+    return [Partly(share, group, begin, end, first, last)]
 
 
 def _partly(
@@ -168,7 +239,6 @@ def _partly(
     found: list[Partly] = []
     for group in asked.keys() & spans.keys():
         own = asked[group]
-        begin, end = own.begin, max(spans[group].last_end, own.end)
         if not is_of_flows:
             of_jobs = repeated - {group} if own.is_own_length else None
             first, last = _times_of_steps(run, flows, of_jobs, to_finish=of_steps)
@@ -176,11 +246,7 @@ def _partly(
             others = (spans.keys() & repeated if own.is_own_length else set(spans)) - {group}
             starts = [of["start_ns"][n] for n in counted if of["group"][n] in others]
             first, last = min(starts, default=0.0), max(starts, default=0.0)
-        length = last - first
-        if length > 0 and end < first + SHARE * length:
-            found.append(((end - first) / length, group, "ended", end, first, last))
-        if length > 0 and last - SHARE * length < begin < last:
-            found.append(((last - begin) / length, group, "began", begin, first, last))
+        found += _partly_there(group, _there(run, group, own), first, last)
     return found
 
 
