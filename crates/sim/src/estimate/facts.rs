@@ -61,7 +61,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
             "bytes": (!size.is_endless).then_some(size.bytes),
             "last_start_ns": size.last_start.as_ns(),
             "flows_not_due": not_due,
-            "offered_load": offered_load(&size, &scenario.network.topology),
+            "offered_load": offered_load(scenario, &size),
             "offered_load_asked": asked.as_ref().map(|(asked, ..)| asked),
             "offered_load_error": asked.as_ref().map(|(_, error, _)| error),
             "offered_load_terms": asked.as_ref().map(|(.., terms)| terms),
@@ -201,11 +201,14 @@ fn pfc_facts(scenario: &Scenario) -> Value {
     })
 }
 
-/// Payload bits over the capacity of the hosts' links until the last flow starts; none if all start at once.
-fn offered_load(size: &TrafficSize, topology: &Topology) -> Option<f64> {
-    let capacity = host_capacity(topology);
-    let seconds = size.last_start.as_seconds();
-    (seconds > 0.0 && capacity > 0.0 && !size.is_endless)
+/// Payload bits over the capacity of the hosts' links until the last flow starts, or where there are rounds alone,
+/// until the round after the last one would; none if all start at once.
+fn offered_load(scenario: &Scenario, size: &TrafficSize) -> Option<f64> {
+    let capacity = host_capacity(&scenario.network.topology);
+    let periods: Option<Vec<Time>> = scenario.traffic.sources.iter().map(|source| source.period()).collect();
+    let period = periods.and_then(|periods| periods.into_iter().max()).unwrap_or(Time::ZERO);
+    let seconds = size.last_start.saturating_add(period).as_seconds();
+    (size.last_start > Time::ZERO && capacity > 0.0 && !size.is_endless)
         .then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
 }
 

@@ -283,6 +283,19 @@ fn rounds_that_bring_more_than_a_link_carries_are_an_overload_however_few_they_a
 }
 
 #[test]
+fn the_offered_load_of_rounds_is_that_of_as_many_periods() {
+    for (repeat, every, load) in [(2, "100us", 0.8), (5, "100us", 0.8), (20, "200us", 0.4)] {
+        let workload =
+            format!("kind = \"permutation\"\nsize = \"1MB\"\nrepeat = {repeat}\nevery = \"{every}\"\n");
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 8\nhost_link = {{ rate = \"100Gbps\" }}\n[[workload]]\n{workload}"
+        );
+        let found = checked(&text)["traffic"]["offered_load"].as_f64();
+        assert!(found.is_some_and(|found| (found - load).abs() < 1e-9), "{repeat} every {every}: {found:?}");
+    }
+}
+
+#[test]
 fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
     let memory = |repeat: u32| {
         let text = format!(
