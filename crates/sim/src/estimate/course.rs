@@ -33,7 +33,7 @@ impl<'s> Course<'s> {
     /// States beyond a maximum number are as the last one before.
     pub fn of(scenario: &'s Scenario) -> Course<'s> {
         let (healthy, events) = (&scenario.network, &scenario.failures.events);
-        let most = MAX_STATES.min(MAX_LINKS / healthy.topology.links.len().max(1)).max(1);
+        let limit = MAX_STATES.min(MAX_LINKS / healthy.topology.links.len().max(1)).max(1);
         let stop = match scenario.until {
             Until::At(stop) => stop,
             Until::FlowsDone { .. } => Time::MAX,
@@ -56,7 +56,7 @@ impl<'s> Course<'s> {
                 sum = sum.wrapping_sub(before).wrapping_add(state.number(event.change));
             }
             let place = known.get(&sum).copied().unwrap_or_else(|| {
-                if course.changed.len() < most {
+                if course.changed.len() < limit {
                     course.changed.push(network(scenario, &state));
                     known.insert(sum, course.changed.len());
                 }

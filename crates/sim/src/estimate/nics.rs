@@ -69,11 +69,11 @@ impl Links<'_> {
         let seats = &graph.seats;
         // Rings of a channel each share the NIC of the channel.
         let sharing = if seats.by_channel { 1 } else { sharing.min(seats.per_host).max(1) };
-        let beside = |rank: u32, other: u32| {
+        let shifted = |rank: u32, other: u32| {
             let at = rank % seats.per_host;
             rank - at + (at + other) % seats.per_host
         };
-        let ranks = (0..sharing).map(|other| (beside(from, other), beside(to, other)));
+        let ranks = (0..sharing).map(|other| (shifted(from, other), shifted(to, other)));
         let ranks = ranks.filter(|&(from, to)| from.max(to) < graph.ranks());
         let all = ranks.flat_map(|(from, to)| (0..seats.channels).map(move |channel| (from, to, channel)));
         all.zip(0..).map(|(connection, turn)| self.nic(graph, connection, turn)).collect()

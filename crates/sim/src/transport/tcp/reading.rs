@@ -22,12 +22,12 @@ pub fn whole_window(config: &TcpConfig) -> u32 {
 
 /// A window as it travels: whole steps of the scale that the buffer needs (RFC 7323 §2).
 fn scaled(window: u64, config: &TcpConfig) -> u32 {
-    let buffer = told_buffer(config);
+    let buffer = buffer_in_window(config);
     window.min(buffer) as u32 >> scale(buffer) << scale(buffer)
 }
 
 /// The bytes of the buffer that a window can tell.
-fn told_buffer(config: &TcpConfig) -> u64 {
+fn buffer_in_window(config: &TcpConfig) -> u64 {
     config.receive_buffer.min(u64::from(u32::MAX >> 2))
 }
 
@@ -75,7 +75,7 @@ impl Reading {
         let window = self.edge.saturating_sub(expected);
         let wanted = (2 * window).max(window + step(config));
         // With less room the window that travels would be the same still, and so would the next update.
-        let wanted = wanted.next_multiple_of(1 << scale(told_buffer(config)));
+        let wanted = wanted.next_multiple_of(1 << scale(buffer_in_window(config)));
         let read = (expected + wanted).checked_sub(config.receive_buffer)?;
         let possible = wanted <= u64::from(whole_window(config)) && self.read < read;
         possible.then(|| self.since.saturating_add(rate.transmission_time(read - self.read)))
