@@ -77,7 +77,7 @@ class Scenario:
         self._files = self._files_now()
 
     def __getstate__(self) -> tuple[Any, ...]:
-        # Whoever unpickles it may have another working directory.
+        # The process that unpickles it may have another working directory.
         source = replace(self._source, base_dir=os.path.abspath(self._base_dir.path))
         return (source, *self._asked)
 

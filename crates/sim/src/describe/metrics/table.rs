@@ -58,7 +58,7 @@ pub(super) const METRICS: &[Metric] = &[
         Unit::Share,
         "offered load",
         "Payload bits of the flows that start, over the capacity of the hosts' links until the \
-         last flow starts; of rounds alone, over as many periods as there are rounds. With 48 B of header on 1000 B of payload and 60 B for its \
+         last flow starts; of rounds alone, over one period for each round. With 48 B of header on 1000 B of payload and 60 B for its \
          acknowledgement, 50 % are about 55 % of the link.",
     )
     .source(HPCC),
