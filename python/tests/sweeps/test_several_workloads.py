@@ -99,6 +99,21 @@ def test_a_number_that_is_partly_without_a_workload_says_so(tmp_path):
     assert not [r for r in whole.reasons("step_mean of train", whole.cells[0]) if r.kind == "ended early"]
 
 
+@pytest.mark.parametrize(
+    "other", [{"count": 80}, {"count": 80, "start": "1us"}, {"duration": "20ms"}, {"count": 80, "group": "b"}]
+)
+def test_an_overload_by_a_number_of_flows_is_not_hidden_by_a_workload_beside_it(other, tmp_path):
+    light = {"kind": "poisson", "size": "20KB", "hosts": "4-5", "to": "6", "load": 0.03}
+    heavy = {"kind": "poisson", "size": "20KB", "hosts": "0-2", "to": "7", "count": 400}
+
+    def kinds(load):
+        found = swept([{**heavy, "load": load}, {**light, **other}], tmp_path / str(load), seeds=3)
+        return [one.text for one in found.reasons("slowdown_p50", found.cells[0])]
+
+    assert steady.GROWING in kinds(0.45)
+    assert steady.GROWING not in kinds(0.1)
+
+
 def test_a_gap_between_two_workloads_of_a_group_is_named(tmp_path):
     train = {"kind": "collective", "group": "train", "operation": "ring-all-reduce", "bytes": "1MB"}
     train |= {"hosts": "0-3", "repeat": 4, "compute": "2ms"}

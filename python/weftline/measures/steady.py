@@ -6,13 +6,15 @@ and all flows run to their end. Without one all flows count.
 
 Whether a run was steady is judged by the number of flows under way, as time averages over the quarters of the
 time in which flows start. Each workload has its own: an overload of 5 ms is not hidden by another workload
-that lasts for 50 ms. A load that the network cannot carry, or a run shorter than its longest flows, has
-that number still growing from the third quarter to the fourth. It is judged over the seeds together, so that
-one late elephant is not taken for a trend. With sizes of a long tail that says little of short runs, so the
-bytes are looked at too: where more than `LONG` of them are of flows that take longer alone than half of the
-time in which flows start, a run ends before these flows meet each other as they would. Requests that wait for
-their connection are not under way, however many they are: of these, those count that had not started when the
-last one was drawn.
+that lasts for 50 ms. Of a workload by a number of flows (`count`), the table of flows does not say which they
+are: it lasts at least until as many flows of its group have started since its own start, and growth is looked
+for until then as well, in the longest time in which no other workload of the group begins. A load that the
+network cannot carry, or a run shorter than its longest flows, has that number still growing from the third
+quarter to the fourth. It is judged over the seeds together, so that one late elephant is not taken for a
+trend. With sizes of a long tail that says little of short runs, so the bytes are looked at too: where more
+than `LONG` of them are of flows that take longer alone than half of the time in which flows start, a run ends
+before these flows meet each other as they would. Requests that wait for their connection are not under way,
+however many they are: of these, those count that had not started when the last one was drawn.
 
 Rounds of incasts and permutations that follow each other at equal times are looked at for growth alone, over
 quarters of whole rounds. Quarters that a failure concerns are left out.
@@ -23,6 +25,7 @@ Source: averages over disjoint parts of a run compared, as in Law, Simulation Mo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -38,6 +41,8 @@ from weftline.sweeps.sweepfile import share, time_ns
 
 GROWTH = 0.1
 """Flows under way that grow by more than this share from the third quarter to the fourth are growing."""
+LASTING = 0.9
+"""A workload that lasts for more than this share of all arrivals is looked at with the others."""
 MAX_LOOKED_AT = 20
 GROWING = (
     "flows under way were still growing at the end of the arrivals: not a steady state; run it longer, "
@@ -208,6 +213,47 @@ def arrivals(run: Run, group: str | None = None) -> list[Arrivals]:
         within = (-math.inf, math.inf) if alone else times
         by_times.setdefault(times, {})[group_of(one), *within] = None
     return [Arrivals(tuple(groups)) for groups in by_times.values()]
+
+
+def _by_count(run: Run, group: str | None) -> list[Arrivals | None]:
+    """Return the flows that start while a workload by a number of flows lasts, for each one of `arrivals`.
+
+    None: it lasts about as long as all arrivals, or has no flows.
+    """
+    workloads = run.scenario.get("workload") or []
+    chosen = [one for one in workloads if is_random(one)]
+    if len(chosen) < 2:
+        return []
+    found: list[Arrivals | None] = []
+    for one in [one for one in chosen if group_of(one) == group] or chosen:
+        (start, end), count = asked_times(one), int(one.get("count", 0))
+        if end < math.inf or count == 0:
+            continue
+        if one.get("kind") == "incast":
+            count *= max(int(one.get("senders", 1)), 1)
+        begins = {asked_times(other)[0] for other in workloads if group_of(other) == group_of(one)}
+        later = tuple(sorted(begin for begin in begins if begin > start))
+        modified = (run.out / "flows.parquet").stat().st_mtime_ns
+        found.append(_first_flows(run.folder, modified, group_of(one), start, count, later))
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _first_flows(
+    folder: Path, modified: int, group: str, begin: float, count: int, later: tuple[float, ...]
+) -> Arrivals | None:
+    """Return the first flows of a group since a time, in the longest part without one of the later times."""
+    from weftline import _native
+
+    del modified  # part of the key alone
+    of = columns.read(_native.table(str(folder), "flows"), ("start_ns", "group"))
+    rows = zip(of["group"], of["start_ns"], strict=True)
+    starts = sorted(start for name, start in rows if name == group and start >= begin)[:count]
+    if not starts or starts[-1] - begin > LASTING * (max(of["start_ns"]) - begin):
+        return None
+    times = [begin, *(time for time in later if time < starts[-1]), starts[-1]]
+    first, last = max(itertools.pairwise(times), key=lambda part: part[1] - part[0])
+    return Arrivals(((group, first, last),))
 
 
 def _span(text: str, whole: float) -> float:
@@ -420,6 +466,11 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
     for one, quarters in looked_at:
         if _grows([(q[2], q[3]) for q in quarters]):
             return _growing_text(runs, one)
+    for of_runs in zip(*(_by_count(run, group) for run in runs), strict=True):
+        lasting = [(run, one) for run, one in zip(runs, of_runs, strict=True) if one is not None]
+        quarters = [q for run, one in lasting if (q := under_way(run, one)) is not None]
+        if quarters and _grows([(q[2], q[3]) for q in quarters]):
+            return _growing_text(runs, lasting[0][1])
     for one, _ in looked_at:
         counts = [long_bytes(run, one) for run in runs]
         if sum(count for count, _ in counts) > LONG * sum(count for _, count in counts):
