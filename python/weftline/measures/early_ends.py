@@ -47,18 +47,18 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
             found += _partly(run, one, asked, of_steps=of_steps, of_requests=evidence.is_of_requests(name))
     if not found:
         return ""
-    one = min(found)
-    length = one.last - one.first
-    times = f"from {quantities.time_text(one.first)} to {quantities.time_text(one.last)}"
+    partly = min(found)
+    length = partly.last - partly.first
+    times = f"from {quantities.time_text(partly.first)} to {quantities.time_text(partly.last)}"
     of = "of the steps" if of_steps else "in which the other flows start"
-    begin, end = quantities.time_text(one.begin), quantities.time_text(one.end)
-    if one.begin <= one.first < one.end < one.last:
-        what, share = f"began at {end}, after", (one.end - one.first) / length
-    elif one.end >= one.last:
-        what, share = f"ended at {begin},", max(one.begin - one.first, 0.0) / length
+    begin, end = quantities.time_text(partly.begin), quantities.time_text(partly.end)
+    if partly.begin <= partly.first < partly.end < partly.last:
+        what, share = f"began at {end}, after", (partly.end - partly.first) / length
+    elif partly.end >= partly.last:
+        what, share = f"ended at {begin},", max(partly.begin - partly.first, 0.0) / length
     else:
-        what, share = f"was absent from {begin} to {end},", (one.end - one.begin) / length
-    return f"{one.group} {what} {100 * share:.0f} % of the time {times} {of}"
+        what, share = f"was absent from {begin} to {end},", (partly.end - partly.begin) / length
+    return f"{partly.group} {what} {100 * share:.0f} % of the time {times} {of}"
 
 
 @dataclass
