@@ -245,6 +245,25 @@ fn the_target_is_the_longest_base_rtt_of_the_flows_own_paths_and_a_part_for_each
 }
 
 #[test]
+fn the_target_follows_a_flow_to_the_path_around_a_failure() {
+    // By hand: six links and five switches instead of four and three; T stays that of the whole network.
+    let failures = "{ event = [{ at = \"100us\", link = [\"leaf0\", \"spine0\"] }, { at = \"100us\", link = [\"leaf1\", \"spine1\"] }] }";
+    let sets = [
+        ("transport.controller.range", "0s"),
+        ("topology.leaves", "3"),
+        ("measure.controllers", "{ flows = [0], every = \"20us\" }"),
+        ("workload.0.flows", "[{ src = 0, dst = 4, size = \"4MB\" }]"),
+        ("failures", failures),
+    ];
+    let scenario = load(NEAR_AND_FAR, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let (kept, _) = run_in(1, scenario.config().expect("a configuration"));
+    let targets = kept.samples.iter().filter(|sample| sample.metric == "target_ns");
+    let found = targets.map(|sample| sample.value).fold(0.0, f64::max);
+    let (around, longest) = (12_000.0 + 2.0 * 80.0 + 4.0 * 20.0, 8_000.0 + 2.0 * (80.0 + 20.0));
+    assert!((found - around - 5.0 * longest / 32.0).abs() < 0.01, "{found}");
+}
+
+#[test]
 fn a_constant_that_was_published_for_another_rate_is_warned_about() {
     let warnings = |text: &str, sets: &[(&str, &str)]| -> Vec<String> {
         let facts = load(text, sets).unwrap_or_else(|error| panic!("{error}")).check();

@@ -187,6 +187,11 @@ impl BalancerConfig {
     pub fn facts(&self) -> BalancerFacts {
         each_kind!(self, b => b.facts())
     }
+    /// Packets of a flow take all shortest paths in turn. `labelled`: each of them has a label of its own.
+    pub fn spreads_flows(&self, labelled: bool) -> bool {
+        let by_destination = matches!(self.facts().shares, Some(Shares::ByDestination(_)));
+        !by_destination && (labelled || self.order() == Reorders::Packets)
+    }
     pub fn problems(&self, network: &NetworkView) -> Vec<(&'static str, String)> {
         each_kind!(self, b => b.problems(network))
     }

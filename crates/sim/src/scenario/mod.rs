@@ -217,10 +217,13 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
 
     let base_rtt = |mtu| net.map_or(Time::ZERO, |network| network.base_rtt(mtu, &rules).0);
     let nic_policy = host::peek_policy(root);
-    let product = |mtu| {
+    // The default balancers of transports keep packets with one label on one path, and spread others.
+    let balancer = switch::peek_balancer(root);
+    let product = |mtu, labelled| {
         let of = |network: &Network| {
             let (base_rtt, mut product) = network.base_rtt(mtu, &rules);
-            if rules.like == "none" {
+            let spread = balancer.as_ref().map_or(labelled, |balancer| balancer.spreads_flows(labelled));
+            if spread && rules.like == "none" {
                 product = spread_product(&network.topology, &network.routes, mtu, (base_rtt, product));
             }
             product_of_hosts(nic_policy, &network.topology, (base_rtt, product))

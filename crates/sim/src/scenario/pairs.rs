@@ -13,7 +13,7 @@ use crate::config::{Change, Failure, QueueConfig, Until};
 use crate::net::ecn::EcnThreshold;
 use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
-use crate::transport::{NicPolicy, Overtaken, TransportConfig, largest_packet};
+use crate::transport::{NicPolicy, Overtaken, TransportConfig, largest_packet, rounded};
 use crate::units::{Bytes, Rate, Time};
 
 /// Share of the packets whose answer arrives, below which timeouts determine what happens.
@@ -47,6 +47,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(held_back(scenario, transport));
         found.extend(slow_hosts(scenario, transport));
         found.extend(windows_for_few(scenario, transport, index));
+        found.extend(targets_for_few(scenario, transport, index));
         found.extend(never_fits(scenario, transport));
         found.extend(mostly_lost(scenario, transport));
         found.extend(noticed_late(scenario, transport, index));
@@ -102,6 +103,27 @@ fn windows_for_few(scenario: &Scenario, transport: &TransportConfig, index: u16)
              {key} for them, in a transport of their workload where others take longer paths",
             transport.name(),
             100.0 * share
+        )
+    })
+}
+
+/// Targets of the delay follow the longest path of the network, and most bytes take far shorter ones.
+fn targets_for_few(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Option<String> {
+    let times = Some(transport.longest_times()).filter(|times| !times.is_empty())?;
+    let longest = transport.base_rtt(&scenario.run());
+    let framing = transport.framing(&scenario.telemetry);
+    let packet = framing.data_bytes(framing.payload);
+    let (share, round_trip) = share_on_short_paths(scenario, (index, packet), Time(longest.0 / FAR))?;
+    let keys: Vec<&str> = times.iter().map(|(key, _)| *key).collect();
+    let set = times.iter().map(|(key, of)| format!("{key} = {}", Time(rounded(of(round_trip).0))));
+    (share > MOST_BYTES).then(|| {
+        format!(
+            "transport.controller: {} follow the longest base RTT of the network, {longest}, and {:.0} % of the bytes are of flows \
+             whose own is {round_trip} or less: the targets of these let queues grow until packets wait for many such round trips. Set \
+             {} for them, in a transport of their workload where others take longer paths",
+            keys.join(" and "),
+            100.0 * share,
+            set.collect::<Vec<_>>().join(" and ")
         )
     })
 }
@@ -233,7 +255,7 @@ fn in_turn(scenario: &Scenario) -> (Time, &'static str) {
     let round_trip = scenario.network.base_rtt(1000, &Rules::none()).0;
     let full = scenario.transports.iter().any(|transport| fills_buffers(scenario, transport));
     if let Some(waits) = slowest_between_switches(scenario).filter(|_| full).map(|rate| {
-        let room = scenario.switch.queues().map(|queue| longest_queue(queue, scenario)).max();
+        let room = scenario.switch.queues().map(|queue| capacity(queue, scenario)).max();
         rate.transmission_time(room.unwrap_or(scenario.switch.buffer).0)
     }) {
         return (round_trip.saturating_add(waits), "up to");
@@ -253,19 +275,6 @@ fn fills_buffers(scenario: &Scenario, transport: &TransportConfig) -> bool {
         needs.int || needs.load.is_some()
     });
     facts.overtaken != Overtaken::Nothing && !by_marks && !by_telemetry && facts.delay_controller.is_none()
-}
-
-/// Maximum size of one queue: in a buffer without PFC, `lossy_alpha` times the free part.
-fn longest_queue(queue: &QueueConfig, scenario: &Scenario) -> Bytes {
-    let switch = &scenario.switch;
-    match queue.facts().room(largest_packet(&scenario.transports, &scenario.telemetry)) {
-        Some(capacity) => capacity,
-        None if switch.pfc.enabled => switch.buffer,
-        None => {
-            let share = switch.lossy_alpha / (1.0 + switch.lossy_alpha);
-            Bytes((switch.buffer.0 as f64 * share) as u64)
-        }
-    }
 }
 
 fn slowest_between_switches(scenario: &Scenario) -> Option<Rate> {
@@ -435,16 +444,18 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig, index: u16) ->
         ));
     }
     let lowest = lowest_threshold(scenario)?;
+    // A full queue without the packet that leaves it.
+    let packet = largest_packet(&scenario.transports, &scenario.telemetry);
     let room = switch.queues().map(|queue| capacity(queue, scenario)).max()?;
+    let is_share = !switch.pfc.enabled && switch.queues().any(|queue| queue.facts().room(packet).is_none());
+    let share = if is_share { " (lossy_alpha / (1 + lossy_alpha) of the buffer)" } else { "" };
     if lowest >= room {
         return Some(format!(
-            "switch.ecn: marks begin at a queue of {lowest}, and no queue holds more than {room}, {steers}: it will notice \
+            "switch.ecn: marks begin at a queue of {lowest}, and no queue holds more than {room}{share}, {steers}: it will notice \
              congestion only by losses. Set switch.ecn = {}",
             advice(scenario, transport, index)
         ));
     }
-    // A full queue without the packet that leaves it.
-    let packet = largest_packet(&scenario.transports, &scenario.telemetry);
     let ramps = thresholds_in_use(scenario)
         .map(|threshold| (ramp(threshold, room.0.saturating_sub(packet)), threshold));
     let (ramp, at) = ramps.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(ramp, _)| *ramp < SELDOM)?;
@@ -457,7 +468,7 @@ fn never_marked(scenario: &Scenario, transport: &TransportConfig, index: u16) ->
         false => String::new(),
     };
     Some(format!(
-        "switch.ecn: marks begin at a queue of {}, and a queue of {}, where pmax is reached, does not fit the {room} that queues hold: \
+        "switch.ecn: marks begin at a queue of {}, and a queue of {}, where pmax is reached, does not fit the {room} that queues hold{share}: \
          the fullest queue marks {:.1} % of its packets, {steers}: it will notice congestion nearly only by losses. Set switch.ecn = \
          {}{larger}",
         at.kmin,
@@ -581,9 +592,15 @@ fn capacity(queue: &QueueConfig, scenario: &Scenario) -> Bytes {
     capacity_for(queue, scenario, largest_packet(&scenario.transports, &scenario.telemetry))
 }
 
-/// The same if all packets have this size.
+/// The same if all packets have this size. In a shared buffer without PFC one queue alone takes `lossy_alpha`
+/// times what it leaves free.
 fn capacity_for(queue: &QueueConfig, scenario: &Scenario, packet: u64) -> Bytes {
-    queue.facts().room(packet).unwrap_or(scenario.switch.buffer)
+    let switch = &scenario.switch;
+    let shared = || match switch.pfc.enabled {
+        true => switch.buffer,
+        false => Bytes((switch.buffer.0 as f64 * switch.lossy_alpha / (1.0 + switch.lossy_alpha)) as u64),
+    };
+    queue.facts().room(packet).unwrap_or_else(shared)
 }
 
 /// The lowest threshold at a port of a switch.
@@ -603,8 +620,12 @@ fn thresholds_in_use(scenario: &Scenario) -> impl Iterator<Item = &EcnThreshold>
 /// What to write under `switch.ecn`, so that queues as they are do mark, and not too early for the transport of this number.
 fn advice(scenario: &Scenario, transport: &TransportConfig, index: u16) -> String {
     let switch = &scenario.switch;
-    let half = switch.queues().map(|queue| capacity(queue, scenario)).min();
-    let half = half.filter(|room| *room < switch.buffer).map_or(u64::MAX, |room| room.0 / 2);
+    let packet = largest_packet(&scenario.transports, &scenario.telemetry);
+    let short = |queue: &QueueConfig| queue.facts().room(packet).is_some_and(|room| room < switch.buffer);
+    let half = switch.queues().map(|queue| capacity(queue, scenario).0 / 2).min().unwrap_or(u64::MAX);
+    // Up to which `kmax` may be: of a shared buffer all that one queue can take.
+    let limits = switch.queues().map(|queue| capacity(queue, scenario).0 / if short(queue) { 2 } else { 1 });
+    let limit = limits.min().unwrap_or(u64::MAX);
     let round_trips = RoundTrips::of(scenario, transport, index);
     let rates = super::rates(Some(&scenario.network), &scenario.failures);
     let needed = |rate: Rate| {
@@ -615,9 +636,9 @@ fn advice(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Strin
     let by_default = scenario.transports.first().unwrap_or(transport).switch_defaults().ecn;
     let is_enough = |&rate: &Rate| {
         let kmax = by_default.auto(rate).kmax.0;
-        kmax <= half && kmax >= needed(rate).unwrap_or(0)
+        kmax <= limit && kmax >= needed(rate).unwrap_or(0)
     };
-    if half == u64::MAX && rates.iter().all(is_enough) {
+    if !switch.queues().any(short) && rates.iter().all(is_enough) {
         return "{ enabled = true }".to_string();
     }
     // RFC 8257 §4.1 asks for a threshold above a seventh of the bandwidth-delay product; a short queue allows at most half of
@@ -625,7 +646,7 @@ fn advice(scenario: &Scenario, transport: &TransportConfig, index: u16) -> Strin
     let thresholds = |rate: Rate| {
         let auto = transport.switch_defaults().ecn.auto(rate);
         let needed = needed(rate).unwrap_or(0);
-        if auto.kmax.0 <= half && auto.kmax.0 >= needed {
+        if auto.kmax.0 <= limit && auto.kmax.0 >= needed {
             return (auto.kmin, auto.kmax, auto.pmax);
         }
         let step = Bytes(auto.kmin.0.max(needed).min(half));

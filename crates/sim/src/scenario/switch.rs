@@ -95,17 +95,9 @@ fn queue(section: &mut Section, help: &'static str, cx: &SwitchContext) -> Optio
 /// what is wrong there is reported there.
 pub fn peek_own_buffers(root: &Section) -> Option<Vec<QueueFacts>> {
     let of = |queue: Value| {
-        let keys = match queue {
-            Value::Table(keys) => keys,
-            Value::Text(kind) => vec![("kind".to_string(), Value::Text(kind))],
-            _ => return None,
-        };
-        let kind = match keys.iter().find(|(key, _)| key == "kind") {
-            Some((_, Value::Text(kind))) => kind.clone(),
-            _ => DEFAULT_KIND.to_string(),
-        };
-        let queue =
-            QueueConfig::read(&kind, &mut Parameters::new(&mut Peeked(keys)), QueueDefaults::default());
+        let (kind, mut keys) = peeked(queue)?;
+        let kind = kind.unwrap_or(DEFAULT_KIND.to_string());
+        let queue = QueueConfig::read(&kind, &mut Parameters::new(&mut keys), QueueDefaults::default());
         queue.map(|queue| queue.facts()).filter(|facts| facts.owns_buffer)
     };
     let ports = match root.peek("switch.port") {
@@ -118,6 +110,26 @@ pub fn peek_own_buffers(root: &Section) -> Option<Vec<QueueFacts>> {
     };
     let of_ports = ports.into_iter().map(|port| of_port(port).and_then(of));
     std::iter::once(root.peek("switch.queue").and_then(of)).chain(of_ports).collect()
+}
+
+/// How switches choose among paths, if a kind is given. Looks ahead in the same way.
+pub fn peek_balancer(root: &Section) -> Option<BalancerConfig> {
+    let (kind, mut keys) = peeked(root.peek("switch.balancer")?)?;
+    BalancerConfig::read(&kind?, &mut Parameters::new(&mut keys))
+}
+
+/// The kind of a scheme, if it is given, and its keys.
+fn peeked(scheme: Value) -> Option<(Option<String>, Peeked)> {
+    let keys = match scheme {
+        Value::Table(keys) => keys,
+        Value::Text(kind) => return Some((Some(kind), Peeked(Vec::new()))),
+        _ => return None,
+    };
+    let kind = match keys.iter().find(|(key, _)| key == "kind") {
+        Some((_, Value::Text(kind))) => Some(kind.clone()),
+        _ => None,
+    };
+    Some((kind, Peeked(keys)))
 }
 
 /// The keys of a table that is looked at before it is read.

@@ -38,7 +38,7 @@ pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::{Hold, Timeouts};
 pub use parameters::{
     Asks, Facts, Framing, HostPlan, Numbering, Overtaken, PacketRun, ReadContext, ReceiverTimer, RunContext,
-    TransportParameters,
+    TransportParameters, rounded,
 };
 pub use settings::Settings;
 pub use switches::SwitchDefaults;
@@ -137,6 +137,12 @@ impl HostContext<'_> {
     pub fn path_to(&self, dst: u32, law: &WindowConfig, bytes: u64) -> FlowPath {
         let base_rtt = law.needs_base_rtt().then(|| self.base_rtt_to(dst, bytes)).flatten();
         FlowPath { hops: self.switches_to(dst), base_rtt }
+    }
+
+    /// The same where routes have changed; none: there is no path now.
+    pub fn new_path_to(&self, dst: u32, law: &WindowConfig, bytes: u64) -> Option<FlowPath> {
+        self.map.base_rtt_between(self.node, dst, bytes)?;
+        Some(self.path_to(dst, law, bytes))
     }
 
     /// How many ways to `dst` the switches can choose.
@@ -412,6 +418,10 @@ impl TransportConfig {
 
     pub fn window_at_loss(&self, loss: f64, round_trip: Time) -> Option<f64> {
         each_kind!(self, own => own.window_at_loss(loss, round_trip))
+    }
+
+    pub fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        each_kind!(self, own => own.longest_times())
     }
 
     /// The figures that `weftline check` prints.

@@ -1,8 +1,11 @@
 //! What the paths of pairs of hosts hold: the bandwidth-delay products from which defaults of windows follow.
 //!
 //! A default has to fill the path of every pair, so it follows the largest product of all pairs: the base RTT
-//! of a pair and the rate that the links between its hosts have together, as packets take all shortest paths. The fastest host and the longest path of a
-//! network need not belong to the same pair. Where most pairs hold far less, a warning states what they hold.
+//! of a pair and the rate that the links between its hosts have together, if packets take all shortest paths,
+//! or the lowest rate on one path. The fastest host and the longest path of a network need not belong to the
+//! same pair. Where most pairs hold far less, a warning states what they hold.
+
+mod hosts;
 
 use super::TransportConfig;
 use super::binding::NicPolicy;
@@ -10,6 +13,8 @@ use super::parameters::RunContext;
 use crate::topology::{HostId, PathTimes, Ports, Routes, Topology};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::sent::{Sending, share_of_bytes};
+use hosts::Kinds;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// A default is far above what suits most pairs if it is more than this many times as large.
@@ -23,6 +28,9 @@ const HOSTS: usize = 64;
 
 /// The same where every path of a pair is walked.
 const FEW_HOSTS: usize = 16;
+
+/// Pairs of which every path is walked for the largest product, at most.
+const MAX_WALKS: usize = 256;
 
 /// Flows whose paths carry less than the links of their hosts.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -56,24 +64,30 @@ pub fn spread_product(topology: &Topology, routes: &Routes, payload: u32, of_pat
         return product;
     }
     let (times, ports) = (PathTimes::new(topology, routes), topology.ports());
-    let products = pairs_of(topology, FEW_HOSTS).filter_map(|(src, dst)| {
-        let rate = rate_of_ends(topology, &times, (src, dst))?.min(capacity(
-            topology,
-            routes,
-            &ports,
-            (src, dst),
-            true,
-        ));
-        Some(rate.bytes_in(times.base_rtt(src, dst, payload.into(), false)?).0)
+    let hosts = Kinds::of(topology).of_each(HOSTS);
+    // The product that a pair has if its paths carry what its hosts' links do.
+    let limits = pairs_of(&hosts).zip(0u32..).filter_map(|(pair, number)| {
+        let rate = rate_of_ends(topology, &times, pair)?;
+        let base_rtt = times.base_rtt(pair.0, pair.1, payload.into(), false)?;
+        // Pairs with equal limits are walked in an order that no numbering of hosts follows.
+        Some((Reverse(rate.bytes_in(base_rtt).0), number.wrapping_mul(0x9e37_79b9), pair, (rate, base_rtt)))
     });
-    products.fold(product, u64::max)
+    let mut limits: Vec<_> = limits.collect();
+    limits.sort_unstable();
+    let mut largest = product;
+    for (Reverse(limit), _, pair, (rate, base_rtt)) in limits.into_iter().take(MAX_WALKS) {
+        if limit <= largest {
+            break;
+        }
+        let rate = rate.min(capacity(topology, routes, &ports, pair, true));
+        largest = largest.max(rate.bytes_in(base_rtt).0);
+    }
+    largest
 }
 
-/// Every pair of some hosts of a network: of so many at most, evenly spread.
-fn pairs_of(topology: &Topology, limit: usize) -> impl Iterator<Item = (HostId, HostId)> {
-    let hosts = topology.ordinary_hosts();
-    let chosen = move || (0..hosts).step_by(hosts.div_ceil(limit).max(1)).map(|host| host as HostId);
-    chosen().flat_map(move |src| chosen().map(move |dst| (src, dst)))
+/// Every pair of these hosts.
+fn pairs_of(hosts: &[HostId]) -> impl Iterator<Item = (HostId, HostId)> {
+    hosts.iter().flat_map(move |&src| hosts.iter().map(move |&dst| (src, dst)))
 }
 
 /// The rate of the slower one of the links of two hosts. None without a path.
@@ -110,26 +124,43 @@ fn capacity(
 }
 
 impl RunContext<'_> {
-    /// The largest bandwidth-delay product of all pairs of hosts, in bytes, for packets of this payload that take
-    /// all shortest paths in turn.
-    pub fn largest_product(&self, payload: u32) -> u64 {
-        let (base_rtt, product) = self.base_rtt(payload);
-        let product = spread_product(self.topology, self.routes, payload, (base_rtt, product));
+    /// Whether packets of a flow take all shortest paths in turn. `labelled`: each has a label of its own.
+    pub fn spreads_flows(&self, labelled: bool) -> bool {
+        self.switch.balancer.spreads_flows(labelled)
+    }
+
+    /// The largest bandwidth-delay product of all pairs of hosts, in bytes, for packets of this payload.
+    /// `spread`: those of a flow take all shortest paths in turn; otherwise one.
+    pub fn largest_product(&self, payload: u32, spread: bool) -> u64 {
+        let (base_rtt, mut product) = self.base_rtt(payload);
+        if spread {
+            product = spread_product(self.topology, self.routes, payload, (base_rtt, product));
+        }
         product_of_hosts(self.nic_policy, self.topology, (base_rtt, product))
     }
 
-    /// The median base RTT of the pairs of hosts that workloads use, and their median product in bytes.
-    pub fn median_pair(&self, payload: u32) -> (Time, u64) {
-        let times = PathTimes::new(self.topology, self.routes);
+    /// The median base RTT of the pairs of hosts, and their median product in bytes.
+    pub fn median_pair(&self, payload: u32, spread: bool) -> (Time, u64) {
+        let (topology, routes) = (self.topology, self.routes);
+        let (times, ports) = (PathTimes::new(topology, routes), topology.ports());
+        let slowest = topology.links.iter().map(|link| link.rate).min().unwrap_or_default();
+        let is_walked = spread && slowest < topology.host_rate();
+        let hosts = Kinds::of(topology).in_proportion(if is_walked { FEW_HOSTS } else { HOSTS });
         let (mut trips, mut products) = (Vec::new(), Vec::new());
-        for (src, dst) in pairs_of(self.topology, HOSTS) {
-            let Some(path) = times.pair(src, dst) else { continue };
-            let base_rtt = times.base_rtt(src, dst, payload.into(), false).unwrap_or_default();
+        for pair in pairs_of(&hosts) {
+            let Some(path) = times.pair(pair.0, pair.1) else { continue };
+            let base_rtt = times.base_rtt(pair.0, pair.1, payload.into(), false).unwrap_or_default();
+            let together = || capacity(topology, routes, &ports, pair, true);
+            let rate = match rate_of_ends(topology, &times, pair) {
+                Some(ends) if is_walked && slowest < ends => ends.min(together()),
+                Some(ends) if is_walked => ends,
+                _ => path.bottleneck,
+            };
             trips.push(base_rtt);
-            products.push(path.bottleneck.bytes_in(base_rtt).0);
+            products.push(rate.bytes_in(base_rtt).0);
         }
         let of_link = (Time::ZERO, median(&mut products));
-        (median(&mut trips), product_of_hosts(self.nic_policy, self.topology, of_link))
+        (median(&mut trips), product_of_hosts(self.nic_policy, topology, of_link))
     }
 
     /// Flows of more than some bytes, of the transports that `is_own` accepts, whose packets find less
@@ -164,19 +195,20 @@ impl RunContext<'_> {
     }
 
     /// Warns of a window or free bytes of a flow that follow the largest product where the median pair holds
-    /// far less. `published`: bytes below which the default never is. `advice` names the keys to set for the
-    /// product of the median pair.
+    /// far less. `labelled`: every packet has a label of its own. `published`: bytes below which the default
+    /// never is. `advice` names the keys to set for the product of the median pair.
     pub fn window_for_few(
         &self,
-        key: &str,
+        (key, labelled): (&str, bool),
         (payload, value, published): (u32, u64, u64),
         advice: impl FnOnce(u64) -> String,
     ) -> Option<String> {
-        let largest = self.largest_product(payload);
+        let spread = self.spreads_flows(labelled);
+        let largest = self.largest_product(payload, spread);
         if value < largest {
             return None;
         }
-        let median = far_above(largest, published, || self.median_pair(payload).1)?;
+        let median = far_above(largest, published, || self.median_pair(payload, spread).1)?;
         Some(format!(
             "transport.{key}: the default follows the pair of hosts with the largest product of rate and base RTT, {}, and that of \
              the median pair is {}: most flows have far more in flight than their paths hold; unless flows take the paths of that \

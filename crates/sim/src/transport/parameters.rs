@@ -88,6 +88,10 @@ pub trait TransportParameters: Sized {
     fn window_at_loss(&self, _loss: f64, _round_trip: Time) -> Option<f64> {
         None
     }
+    /// [`WindowConfig::longest_times`] of its law.
+    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        Vec::new()
+    }
     /// The figures that `weftline check` prints; none is printed as null.
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)>;
 
@@ -150,8 +154,9 @@ pub struct ReadContext<'a> {
     pub rules: Rules,
     /// Longest base RTT between two hosts for packets of this payload.
     pub base_rtt: &'a dyn Fn(u32) -> Time,
-    /// Largest bandwidth-delay product of two hosts in bytes, for packets of this payload.
-    pub product: &'a dyn Fn(u32) -> u64,
+    /// Largest bandwidth-delay product of two hosts in bytes, for packets of this payload, and whether each of
+    /// them has a label of its own.
+    pub product: &'a dyn Fn(u32, bool) -> u64,
     /// The highest rate at which a flow can leave a host.
     pub host_rate: Rate,
     /// None if the topology is invalid, which is reported, or if keys are only listed.
@@ -176,13 +181,20 @@ impl ReadContext<'static> {
             topology: None,
             rules: Rules::none(),
             base_rtt: &|_| Time::from_ns(4520),
-            product: &|_| 5650,
+            product: &|_, _| 5650,
             host_rate: Rate::from_gbps(10),
             lossless: None,
             drain: Time::ZERO,
             waiting: &|_| Time::ZERO,
             controllers: &[],
         }
+    }
+}
+
+impl ReadContext<'_> {
+    /// The largest product for packets of a transport with the key `spray`, which may be read later.
+    pub fn product_of(&self, p: &Parameters, payload: u32) -> u64 {
+        (self.product)(payload, p.peek("spray") != Some(Value::Flag(false)))
     }
 }
 
@@ -261,7 +273,7 @@ pub fn held_by_buffers(
 }
 
 /// Rounded up to two digits.
-fn rounded(value: u64) -> u64 {
+pub fn rounded(value: u64) -> u64 {
     let unit = 10u64.pow(value.max(10).ilog10() - 1);
     value.div_ceil(unit) * unit
 }

@@ -230,7 +230,7 @@ pub struct WindowContext {
     pub path: FlowPath,
 }
 
-/// The shortest paths of a flow, when it starts.
+/// The shortest paths of a flow, when it starts, and whenever routes change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FlowPath {
     /// Switches on one of them.
@@ -254,6 +254,9 @@ pub trait WindowController {
     /// Returns the new threshold.
     fn on_congestion(&mut self, congestion: &Congestion, window: &CongestionWindow) -> u64;
     fn on_state(&mut self, _change: &Change, _window: &mut CongestionWindow) {}
+    /// Routes have changed, and these are the flow's paths now. Called only for laws that follow them
+    /// ([`WindowParameters::FOLLOWS_PATH`]).
+    fn on_path(&mut self, _path: &FlowPath) {}
     /// The law sets the window in recovery, too: the transport does not change it.
     fn steers_recovery(&self) -> bool {
         false
@@ -300,6 +303,8 @@ pub trait WindowParameters: Sized {
     }
     /// The law takes longer round trips for congestion.
     const FOLLOWS_DELAY: bool = false;
+    /// The law depends on the path of its flow.
+    const FOLLOWS_PATH: bool = false;
     /// Its delay must not contain the time that a receiver delays an acknowledgement: by default each segment
     /// is answered at once.
     const ACKS_AT_ONCE: bool = false;
@@ -327,6 +332,11 @@ pub trait WindowParameters: Sized {
     /// A key that has the constant of its authors, this constant, and what `auto` is with this base RTT.
     fn published(&self, _base_rtt: Time) -> Option<(&'static str, Time, Time)> {
         None
+    }
+    /// What to set for flows over short paths, if times in the targets of all flows follow the largest base RTT
+    /// of the network: the keys, and for a base RTT their values.
+    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        Vec::new()
     }
     /// The key and the largest window in packets, if a parameter limits it.
     fn max_packets(&self) -> Option<(&'static str, f64)> {
@@ -403,6 +413,11 @@ impl WindowConfig {
     pub fn published(&self, base_rtt: Time) -> Option<(&'static str, Time, Time)> {
         each_kind!(self, law => law.published(base_rtt))
     }
+    /// What to set for flows over short paths, if times in the targets of all flows follow the largest base RTT
+    /// of the network: the keys, and for a base RTT their values.
+    pub fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        each_kind!(self, law => law.longest_times())
+    }
     /// The key and the largest window in packets, if a parameter limits it.
     pub fn max_packets(&self) -> Option<(&'static str, f64)> {
         each_kind!(self, law => law.max_packets())
@@ -434,6 +449,13 @@ impl WindowConfig {
     /// Whether it takes longer round trips for congestion.
     pub fn follows_delay(&self) -> bool {
         each_kind!(self, law => declared(law)).3
+    }
+    /// Whether it depends on the paths of its flows.
+    pub fn follows_path(&self) -> bool {
+        fn follows<P: WindowParameters>(_: &P) -> bool {
+            P::FOLLOWS_PATH
+        }
+        each_kind!(self, law => follows(law))
     }
     /// Whether receivers should answer each segment at once.
     pub fn acks_at_once(&self) -> bool {
@@ -473,6 +495,9 @@ impl WindowController for WindowLaw {
     }
     fn on_state(&mut self, change: &Change, window: &mut CongestionWindow) {
         each_state!(self, law => law.on_state(change, window))
+    }
+    fn on_path(&mut self, path: &FlowPath) {
+        each_state!(self, law => law.on_path(path))
     }
     #[inline]
     fn steers_recovery(&self) -> bool {

@@ -17,14 +17,14 @@
 //! What hosts take is what the packet waited at its receiver, which the acknowledgement returns, and what the
 //! acknowledgement waited at the sender. Where they take nothing there is no second window.
 //!
-//! `auto`: base = the base RTT of the flow's own path, per_hop = T / 32, range = 5 T, where T is the largest base
+//! `auto`: base = the base RTT of the flow's own path by the routes of now, per_hop = T / 32, range = 5 T, where T is the largest base
 //! RTT of the network (the 5: csg-htsim; the 32: ours).
 //!
 //! Source: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
 //! SIGCOMM 2020, §3; constants and `law = "released"` of Broadcom/csg-htsim at 841d9e7.
 //!
 //! Differs from the source: a resequencer, and delayed acknowledgements, count as fabric. The weight of the
-//! mean and `endpoint_target` are ours. Hops are switches on the path at the start of the flow (the paper
+//! mean and `endpoint_target` are ours. Hops are switches on the shortest path by the routes of now (the paper
 //! reads them from TTL). `law = "released"` is the arithmetic of csg-htsim: one window, of whole bytes, for
 //! the whole delay, the square root of whole packets, no hops (its senders lose their number), times cut to
 //! picoseconds.
@@ -32,7 +32,7 @@
 //! Parameters: see [`SwiftParameters::read`].
 
 use super::{
-    Acked, Change, Congestion, CongestionWindow, Profile, Signal, WindowContext, WindowController,
+    Acked, Change, Congestion, CongestionWindow, FlowPath, Profile, Signal, WindowContext, WindowController,
     WindowParameters,
 };
 use crate::compat::Rules;
@@ -103,6 +103,7 @@ impl WindowParameters for SwiftParameters {
     type State = Swift;
     const HEEDS_MARKS: bool = false;
     const FOLLOWS_DELAY: bool = true;
+    const FOLLOWS_PATH: bool = true;
     const ACKS_AT_ONCE: bool = true;
     const DOC: SchemeDoc = DOC;
 
@@ -187,6 +188,13 @@ impl WindowParameters for SwiftParameters {
         (self.base_target == Some(BASE_TARGET)).then_some(("base_target", BASE_TARGET, base_rtt))
     }
 
+    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        let parts: [(&'static str, Option<Time>, fn(Time) -> Time); 2] =
+            [("per_hop", self.per_hop, hop_of), ("range", self.range, range_of)];
+        let derived = parts.into_iter().filter(|(_, given, _)| self.base_target.is_none() && given.is_none());
+        derived.map(|(key, _, of)| (key, of)).collect()
+    }
+
     fn max_packets(&self) -> Option<(&'static str, f64)> {
         Some(("most_window", self.max_window))
     }
@@ -202,9 +210,8 @@ impl WindowParameters for SwiftParameters {
 
     fn start(&self, flow: &WindowContext) -> Swift {
         let released = self.released == Some(true);
-        let [base_target, per_hop, range] = self.targets(flow.path.base_rtt.unwrap_or_default());
+        let [_, _, range] = self.targets(flow.path.base_rtt.unwrap_or_default());
         let alpha = range.0 as f64 / ((1.0 / self.fs_min.sqrt()) - (1.0 / self.fs_max.sqrt())).max(1e-12);
-        let hops = if released { 0 } else { u64::from(flow.path.hops) };
         Swift {
             p: *self,
             released,
@@ -213,7 +220,7 @@ impl WindowParameters for SwiftParameters {
             alpha,
             beta: -alpha / self.fs_max.sqrt(),
             range: range.0 as f64,
-            fixed: base_target.0.saturating_add(per_hop.0.saturating_mul(hops)),
+            fixed: self.fixed_target(&flow.path).0,
             fabric: Limit { window: flow.initial as f64, last_decrease: Time::ZERO },
             hosts: None,
             srtt: Time::ZERO,
@@ -229,16 +236,33 @@ const NO_HOPS: &str = "auto is the round trip of an idle path, to which law = \"
                        would have no room below the target: set a time, or law = \"paper\"";
 
 impl SwiftParameters {
+    /// The target of flows over a path, before it is scaled by their windows.
+    fn fixed_target(&self, path: &FlowPath) -> Time {
+        let [base_target, per_hop, _] = self.targets(path.base_rtt.unwrap_or_default());
+        let hops = if self.released == Some(true) { 0 } else { u64::from(path.hops) };
+        base_target.saturating_add(Time(per_hop.0.saturating_mul(hops)))
+    }
+
     /// `base_target` of a path with this base RTT, and `per_hop` and `range`, where they are not known, of a
     /// network in which it is the largest.
     fn targets(&self, base_rtt: Time) -> [Time; 3] {
         let base = self.base_target.unwrap_or(base_rtt);
         let per_hop = match self.base_target {
             Some(base) => Time((u128::from(base.0) * 100 / 655) as u64),
-            None => Time(base_rtt.0 / HOPS_OF_BASE_RTT),
+            None => hop_of(base_rtt),
         };
-        [base, self.per_hop.unwrap_or(per_hop), self.range.unwrap_or(Time(base.0.saturating_mul(5)))]
+        [base, self.per_hop.unwrap_or(per_hop), self.range.unwrap_or(range_of(base))]
     }
+}
+
+/// `per_hop` under `auto` where this is the largest base RTT.
+fn hop_of(base_rtt: Time) -> Time {
+    Time(base_rtt.0 / HOPS_OF_BASE_RTT)
+}
+
+/// `range` for this base.
+fn range_of(base: Time) -> Time {
+    Time(base.0.saturating_mul(5))
 }
 
 /// State of one flow.
@@ -391,6 +415,10 @@ impl WindowController for Swift {
 
     fn on_state(&mut self, _change: &Change, window: &mut CongestionWindow) {
         self.apply(window);
+    }
+
+    fn on_path(&mut self, path: &FlowPath) {
+        self.fixed = self.p.fixed_target(path).0;
     }
 
     fn steers_recovery(&self) -> bool {

@@ -4,9 +4,11 @@ mod codes;
 mod drawn;
 mod groups;
 mod hosts;
+mod marks;
 mod queues;
 mod scale;
 mod suited;
+mod windows;
 mod wrong;
 
 use super::*;

@@ -293,7 +293,7 @@ impl FastpassConfig {
             return None;
         }
         let epoch = self.arbiter.epoch;
-        let median = Time(far_above(longest.0, epoch.0, || run.median_pair(self.control).0.0)?);
+        let median = Time(far_above(longest.0, epoch.0, || run.median_pair(self.control, false).0.0)?);
         Some(format!(
             "transport.lead: the default follows the longest round trip of control packets, {longest}, and that of the median pair \
              of hosts is {median}: every flow waits {lead} for its first timeslot; unless distant hosts have flows, set lead to \

@@ -131,11 +131,11 @@ impl TransportParameters for HomaConfig {
         let help = "bytes of a grant, or another packet without data, on the wire (published: 84 B, the shortest frame)";
         let control = p.size("control", (84, 20, 1000), help);
         let base_rtt = (cx.base_rtt)(mtu + header);
-        let round_trip = (cx.product)(mtu + header).saturating_add(u64::from(mtu + header));
+        let round_trip = cx.product_of(p, mtu + header).saturating_add(u64::from(mtu + header));
         let default = Bytes(PUBLISHED_RTT_BYTES.max(round_trip).min(MAX_RTT_BYTES));
         let help = "bytes on the wire that a message sends without grants, and that it may have in flight (published: 10 000 B at \
                     10 Gb/s; here the larger of that and a packet more than the largest product of rate and base RTT of a pair \
-                    of hosts)";
+                    of hosts, over all its shortest paths, or over one with spray = false)";
         let rtt_bytes = p.bytes("rtt_bytes", default, help).0;
         if !(u64::from(mtu + header)..=MAX_RTT_BYTES).contains(&rtt_bytes) {
             let range = format!("{} to {}", Bytes(u64::from(mtu + header)), Bytes(MAX_RTT_BYTES));
@@ -245,9 +245,11 @@ impl TransportParameters for HomaConfig {
             )
         });
         let packet = self.mtu + self.header;
-        let few = run.window_for_few("rtt_bytes", (packet, self.rtt_bytes, PUBLISHED_RTT_BYTES), |median| {
-            format!("set rtt_bytes to about {}", Bytes(median.saturating_add(u64::from(packet))))
-        });
+        let few = run.window_for_few(
+            ("rtt_bytes", self.spray),
+            (packet, self.rtt_bytes, PUBLISHED_RTT_BYTES),
+            |median| format!("set rtt_bytes to about {}", Bytes(median.saturating_add(u64::from(packet)))),
+        );
         warning.into_iter().chain(few).collect()
     }
 

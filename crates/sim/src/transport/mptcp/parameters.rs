@@ -257,6 +257,10 @@ impl TransportParameters for MptcpConfig {
         Some(if self.tcp.controller.couples() { of_subflow } else { f64::from(self.subflows) * of_subflow })
     }
 
+    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        self.tcp.longest_times()
+    }
+
     fn switch_defaults(&self) -> SwitchDefaults {
         self.tcp.switch_defaults()
     }

@@ -113,7 +113,7 @@ impl TransportParameters for NdpConfig {
         let control =
             p.size("control", (64, 20, 1000), "bytes of an acknowledgement or a pull (published: 64 B)");
         let base_rtt = (cx.base_rtt)(mtu);
-        let bytes = (cx.product)(mtu);
+        let bytes = cx.product_of(p, mtu);
         let round_trip = u32::try_from(bytes.div_ceil(u64::from(mtu + header))).unwrap_or(u32::MAX);
         let default = round_trip.saturating_add(1).clamp(LEAST_FIRST_WINDOW, MAX_PACKETS as u32);
         let help = "packets that a flow sends before it receives anything (published: 30 of 9000 B at 10 Gb/s; here the larger \
@@ -197,7 +197,7 @@ impl TransportParameters for NdpConfig {
         let packet = u64::from(self.mtu + self.header);
         let (window, lowest) =
             (u64::from(self.first_window) * packet, u64::from(LEAST_FIRST_WINDOW) * packet);
-        let few = run.window_for_few("first_window", (self.mtu, window, lowest), |median| {
+        let few = run.window_for_few(("first_window", self.spray), (self.mtu, window, lowest), |median| {
             format!("set first_window to about {}", median.div_ceil(packet))
         });
         astray.into_iter().chain(few).collect()

@@ -179,7 +179,7 @@ impl TransportParameters for PfabricConfig {
             )
         });
         let window = u64::from(self.initial_window) * u64::from(self.mtu + self.header);
-        let few = run.window_for_few("initial_window", (self.mtu, window, 0), |median| {
+        let few = run.window_for_few(("initial_window", self.spray), (self.mtu, window, 0), |median| {
             let products = PUBLISHED_WINDOW as f64 * PUBLISHED_PACKET as f64 / PUBLISHED_PRODUCT;
             let packets = (median as f64 * products / f64::from(self.mtu + self.header)).ceil().max(1.0);
             format!("set initial_window to about {packets}, and max_window and queue_limit with it")
@@ -209,9 +209,9 @@ impl TransportParameters for PfabricConfig {
 
 /// A published bandwidth-delay product in bytes as it is here, in units of such packets, to the nearest
 /// whole, at least 1.
-fn product(cx: &ReadContext, published_bytes: u64, unit: u64, mtu: u32) -> u64 {
+fn product((p, cx): (&Parameters, &ReadContext), published_bytes: u64, unit: u64, mtu: u32) -> u64 {
     // The product is in whole bytes; where hosts and paths have one rate, it is known to the bit.
-    let below = (u128::from((cx.product)(mtu)) + 1) * 8_000_000_000_000;
+    let below = (u128::from(cx.product_of(p, mtu)) + 1) * 8_000_000_000_000;
     let here = (u128::from(cx.host_rate.0) * u128::from((cx.base_rtt)(mtu).0)).min(below);
     let there = u128::from(PUBLISHED_RATE.0) * u128::from(PUBLISHED_BASE_RTT.0);
     rounded(u128::from(published_bytes) * here, there * u128::from(unit)).max(1)
@@ -225,19 +225,21 @@ fn rounded(numerator: u128, denominator: u128) -> u64 {
 fn windows(p: &mut Parameters, cx: &ReadContext, (mtu, packet): (u32, u32)) -> (u32, u32) {
     // Larger packets in the same number would overflow the NIC's queue, which is limited in bytes; smaller
     // ones would not fill the link.
-    let scaled = |published: u64| {
-        let packets = product(cx, published * PUBLISHED_PACKET, packet.into(), mtu);
+    let scaled = |p: &Parameters, published: u64| {
+        let packets = product((p, cx), published * PUBLISHED_PACKET, packet.into(), mtu);
         packets.min(MAX_PACKETS as u64) as i64
     };
     let help = "initial window in packets (published: 12 of 1500 B at 10 Gb/s, a bandwidth-delay product; the \
                 same bytes in packets of another size)";
-    let initial = p.integer("initial_window", scaled(PUBLISHED_WINDOW), (0, MAX_PACKETS), help);
+    let default = scaled(p, PUBLISHED_WINDOW);
+    let initial = p.integer("initial_window", default, (0, MAX_PACKETS), help);
     if initial == 0 {
         p.complain("initial_window", "a window of 0 would never send: expected at least 1".into());
     }
     let help = "maximum window in packets (published: 15, or 3 more than the first window; the same bytes in \
                 packets of another size)";
-    let max = p.integer("max_window", scaled(PUBLISHED_MAX_WINDOW).max(initial), (0, MAX_PACKETS), help);
+    let default = scaled(p, PUBLISHED_MAX_WINDOW).max(initial);
+    let max = p.integer("max_window", default, (0, MAX_PACKETS), help);
     if max < initial {
         let message = format!("{max} is less than initial_window, which is {initial}");
         p.complain("max_window", message);
@@ -268,7 +270,7 @@ fn timeout(p: &mut Parameters, cx: &ReadContext, mtu: u32) -> Time {
 fn queue_limit(p: &mut Parameters, cx: &ReadContext, (mtu, packet): (u32, u32)) -> Bytes {
     let min = 2 * u64::from(packet);
     let max = u64::from(u32::MAX);
-    let default = product(cx, PUBLISHED_LIMIT, 1, mtu).clamp(min, max);
+    let default = product((p, cx), PUBLISHED_LIMIT, 1, mtu).clamp(min, max);
     let help = "bytes that may wait in a host's NIC, and at switch ports whose queue has no limit set (published: \
                 36KiB at 10 Gb/s, two bandwidth-delay products)";
     let limit = p.bytes("queue_limit", Bytes(default), help);

@@ -164,7 +164,7 @@ impl TransportParameters for PhostConfig {
         let help = "bytes of a request, token or acknowledgement (published: 40 B)";
         let control = p.size("control", (40, 1, 1000), help);
         let packet = mtu + header;
-        let round_trip = packets((cx.product)(mtu), packet);
+        let round_trip = packets(cx.product_of(p, mtu), packet);
         let round_trip_times = packets(cx.host_rate.bytes_in((cx.base_rtt)(mtu)).0, packet);
         let (free_tokens, free_for) = free(p, round_trip);
         let window_default = PUBLISHED_ROUND_TRIP.max(2 * round_trip);
@@ -317,7 +317,7 @@ impl TransportParameters for PhostConfig {
     fn warnings(&self, run: &RunContext) -> Vec<String> {
         let published = u64::from(PUBLISHED_ROUND_TRIP) * u64::from(self.packet());
         let free = u64::from(self.free_tokens) * u64::from(self.packet());
-        let few = run.window_for_few("free_tokens", (self.mtu, free, published), |median| {
+        let few = run.window_for_few(("free_tokens", self.spray), (self.mtu, free, published), |median| {
             let (free, window) = (packets(median, self.packet()), packets(median.saturating_mul(2), self.packet()));
             format!(
                 "set free_tokens and short_flow to about {free}, window to {window}, and token_life, first_wait_extra, retoken and \

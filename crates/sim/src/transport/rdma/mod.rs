@@ -29,7 +29,7 @@ use super::nic::{Choice, Nic};
 use super::plb::Feedback;
 use super::{FlowView, Hold, HostContext, Leaving, Look, Transport};
 use crate::compat::Rules;
-use crate::congestion::window::WindowContext;
+use crate::congestion::window::{FlowPath, WindowContext};
 use crate::congestion::{Ack, CongestionController, FlowContext, PairWindow, PathLoad, TIMERS, Window};
 use crate::engine::prefetch::{prefetch, prefetch_lines};
 use crate::engine::random::{RandomStream, mix64};
@@ -355,6 +355,11 @@ fn path_load(pint: &PintConfig, id: PacketId, cx: &mut HostContext) -> Option<Pa
     Some(PathLoad { load, coin: coin(cx.settings.seed, packet.flow, packet.sent) })
 }
 
+/// A path with the base RTT that is set for all, if one is.
+fn known(path: FlowPath, settings: &RdmaConfig) -> FlowPath {
+    FlowPath { base_rtt: settings.base_rtt.or(path.base_rtt), ..path }
+}
+
 /// The law of a flow that one of TCP's controllers steers.
 fn start_law(
     window: &PairWindow,
@@ -365,8 +370,7 @@ fn start_law(
     cx: &HostContext,
 ) -> Box<Windowed> {
     let mss = u64::from(settings.mtu);
-    let mut path = cx.path_to(dst, &window.law, mss);
-    path.base_rtt = settings.base_rtt.or(path.base_rtt);
+    let path = known(cx.path_to(dst, &window.law, mss), settings);
     let context = WindowContext {
         initial: mss * u64::from(window.initial),
         mss,
@@ -531,6 +535,21 @@ impl Transport for Rdma {
         let nic = &mut self.nics[usize::from(by.nic)];
         pair.gate = nic.add(place, due, cx.settings.of::<RdmaConfig>(pair.transport).class);
         pair.update_gate(nic);
+    }
+
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
+        for pair in self.pairs.iter_mut().filter(|pair| !pair.is_over()) {
+            let (settings, dst) = (cx.settings.of::<RdmaConfig>(pair.transport), pair.dst);
+            let law = settings.controller.window().filter(|window| window.law.follows_path());
+            let new = |window: &PairWindow| {
+                let path = cx.new_path_to(dst, &window.law, settings.mtu.into())?;
+                Some(known(path, settings))
+            };
+            if let (Some(windowed), Some(path)) = (&mut pair.windowed, law.and_then(new)) {
+                windowed.on_path(&path);
+            }
+        }
+        Vec::new()
     }
 
     fn forget(&mut self, flow: FlowId) {

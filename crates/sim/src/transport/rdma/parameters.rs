@@ -349,6 +349,11 @@ impl TransportParameters for RdmaConfig {
         }
     }
 
+    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        let window = self.controller.window().filter(|_| self.base_rtt.is_none());
+        window.map_or(Vec::new(), |window| window.law.longest_times())
+    }
+
     fn switch_defaults(&self) -> SwitchDefaults {
         let ecn = if self.controller.marks_at_step() { EcnDefaults::Step } else { EcnDefaults::Ramp };
         SwitchDefaults { ecn, lossless: self.recovery.irn().is_none(), ..SwitchDefaults::LOSSLESS }

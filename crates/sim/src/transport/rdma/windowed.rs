@@ -21,8 +21,8 @@
 
 use crate::congestion::Control;
 use crate::congestion::window::{
-    Acked, Change, Congestion, CongestionWindow, NO_THRESHOLD, RateSample, Signal, State, WindowConfig,
-    WindowContext, WindowController, WindowLaw, usage::WindowUsage,
+    Acked, Change, Congestion, CongestionWindow, FlowPath, NO_THRESHOLD, RateSample, Signal, State,
+    WindowConfig, WindowContext, WindowController, WindowLaw, usage::WindowUsage,
 };
 use crate::transport::rate_sample::RateEstimator;
 use crate::units::{Rate, Time};
@@ -122,6 +122,11 @@ impl Windowed {
     pub fn start(&mut self, now: Time, control: &mut Control) {
         self.law.on_start(now, None, &mut self.window);
         self.steer(control);
+    }
+
+    /// Routes have changed.
+    pub fn on_path(&mut self, path: &FlowPath) {
+        self.law.on_path(path);
     }
 
     /// A packet leaves; with it so many bytes are in flight.

@@ -376,6 +376,12 @@ impl Transport for Tcp {
         self.outgoing.leave_by(place, by, config, cx.net.now);
     }
 
+    fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
+        let settings = cx.settings;
+        self.outgoing.follow_paths(|transport| config_of(settings, transport), cx);
+        Vec::new()
+    }
+
     fn forget(&mut self, flow: FlowId) {
         self.received.remove(&flow);
     }

@@ -5,6 +5,7 @@
 
 use super::connection::{Connection, Phase, RESTING};
 use super::packets::{acknowledgement, signal, syn_timeout};
+use crate::congestion::window::WindowController;
 use crate::net::PortId;
 use crate::packet::{Packet, PacketId};
 use crate::transport::nic::{Choice, Nic};
@@ -108,6 +109,18 @@ impl Outgoing {
         let connection = &mut self.connections[slot as usize];
         if connection.gate == RESTING {
             connection.gate = self.nics[usize::from(connection.nic)].add(slot, Time::ZERO, config.class);
+        }
+    }
+
+    /// Routes have changed, which laws that depend on the paths of their flows learn.
+    pub fn follow_paths<'a>(&mut self, config_of: impl Fn(u16) -> &'a TcpConfig, cx: &HostContext) {
+        for connection in self.connections.iter_mut().filter(|connection| !connection.is_over()) {
+            let config = config_of(connection.spec.transport);
+            let law = Some(&config.controller).filter(|law| law.follows_path());
+            let new = |law| cx.new_path_to(connection.spec.dst, law, config.packet().into());
+            if let Some(path) = law.and_then(new) {
+                connection.law.on_path(&path);
+            }
         }
     }
 

@@ -181,6 +181,10 @@ impl TransportParameters for TcpConfig {
         self.controller.window_at_loss(loss, round_trip)
     }
 
+    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+        self.controller.longest_times()
+    }
+
     fn switch_defaults(&self) -> SwitchDefaults {
         SwitchDefaults {
             marks: self.ecn != EcnEcho::Off,

@@ -31,6 +31,25 @@ fn the_target_scales_with_the_window_and_with_hops() {
 }
 
 #[test]
+fn the_target_of_the_own_path_follows_a_change_of_routes() {
+    let (given, _) = started(false, 100, 3);
+    let network = Time::from_us(8);
+    let mut parameters = SwiftParameters { base_target: None, per_hop: None, range: None, ..given.p };
+    parameters.settle(network);
+    let path = |hops, us| FlowPath { hops, base_rtt: Some(Time::from_us(us)) };
+    let flow = WindowContext { initial: 100 * MSS, mss: MSS, packet: MSS, random: 0, path: path(3, 8) };
+    let mut law = parameters.start(&flow);
+    // An allowance of 8 us / 32 for each switch, before and after.
+    assert_eq!(law.target(), Time::from_ns(8_000 + 3 * 250));
+    law.on_path(&path(5, 12));
+    assert_eq!(law.target(), Time::from_ns(12_000 + 5 * 250));
+    // With a base of its own only the switches change.
+    let mut law = given;
+    law.on_path(&path(5, 12));
+    assert_eq!(law.target(), Time::from_ns(20_000 + 5 * 3_053));
+}
+
+#[test]
 fn below_the_target_a_packet_per_round_trip_is_added_and_above_it_the_excess_is_cut_once() {
     let (mut law, _) = started(false, 10, 0);
     law.take(Time::from_us(10), Time::ZERO, MSS, Time::from_us(10));

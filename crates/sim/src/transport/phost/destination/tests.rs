@@ -91,7 +91,7 @@ fn where_a_round_trip_is_long_a_flow_waits_for_it_once_and_not_for_every_free_to
         base_rtt: &|bytes| {
             Time::from_us(400) + Time(Rate::from_gbps(25).transmission_time(bytes.into()).0 * 2)
         },
-        product: &|_| 1_252_920,
+        product: &|_, _| 1_252_920,
         host_rate: Rate::from_gbps(25),
         ..ReadContext::listing()
     };
@@ -108,7 +108,7 @@ fn the_first_packet_is_awaited_where_it_has_to_come_over_many_links_of_one_rate(
         base_rtt: &|bytes| {
             Time::from_ns(2400) + Time(Rate::from_gbps(10).transmission_time(bytes.into()).0 * 6)
         },
-        product: &|_| 11_760,
+        product: &|_, _| 11_760,
         ..ReadContext::listing()
     };
     let config = PhostConfig::read(&mut Parameters::new(&mut Nothing::default()), &cx).unwrap();
