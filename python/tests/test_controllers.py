@@ -136,6 +136,55 @@ def test_modules_that_imported_modules_or_functions_import_count(law, tmp_path, 
     assert first != digest(0.25, loaded=False) == digest(0.25, loaded=True)
 
 
+TUNED = """
+import array
+import types
+GAIN = 1
+OTHER = 1
+LIMITS = {"high": [1]}
+STEPS = array.array("d", [1])
+SPACE = types.SimpleNamespace(gain=1)
+class Params:
+    gain = 1
+def rate():
+    return GAIN
+"""
+
+
+@pytest.mark.parametrize("imported", ["module", "function"])
+@pytest.mark.parametrize(
+    "reads, change",
+    [
+        ("tuned.GAIN", "GAIN = 2"),
+        ("getattr(tuned, 'GAIN')", "GAIN = 2"),
+        ("tuned.LIMITS['high']", "LIMITS['high'][0] = 2"),
+        ("tuned.STEPS", "STEPS[0] = 2"),
+        ("tuned.SPACE.gain", "SPACE.gain = 2"),
+        ("tuned.Params.gain", "Params.gain = 2"),
+        ("tuned.rate()", "GAIN = 2"),
+    ],
+)
+def test_values_that_a_module_of_ones_own_is_given_at_run_time_count(
+    reads, change, imported, tmp_path, monkeypatch
+):
+    monkeypatch.syspath_prepend(tmp_path)
+    text = TUNED.replace("GAIN, OTHER = 1, 1", "GAIN = 1\nOTHER = 1")
+    (tmp_path / "tuned.py").write_text(text)
+    monkeypatch.delitem(sys.modules, "tuned", raising=False)
+    importlib.invalidate_caches()
+    law = f"import tuned\ndef law():\n    return {reads}"
+    if imported == "function":
+        law = f"def law():\n    import tuned\n    return {reads}"
+    before = digest_of(law)
+    tuned = importlib.import_module("tuned")
+    tuned.OTHER = 2
+    assert digest_of(law) == before, "the code does not name it"
+    exec(change, vars(tuned))
+    is_constant = "STEPS" not in reads and "SPACE" not in reads
+    assert (digest_of(law) != before) == (imported == "module" or is_constant)
+    sys.modules.pop("tuned")
+
+
 def test_the_digest_is_the_same_in_every_process(folder):
     ask = "import sys; sys.path.insert(0, '.'); import laws; from weftline.code_digest import Reader; "
     ask += "print(Reader().digest(laws.Halve))"

@@ -3,13 +3,15 @@
 It follows a class or function to its bases, methods, defaults, attributes, closures and the globals that it
 reads, by what they are now. Libraries (the standard library, what pip installed, weftline itself) count by
 name and version, modules of the user by the text of their files and of those that these import, inside of
-functions too. Comments and formatting of functions do not count; the minor version of Python does, because
-its bytecode is what is looked at. A module that code loads by a name which it computes is not found.
+functions too, and by what those of their globals are now that code names as attributes. Comments and
+formatting of functions do not count; the minor version of Python does, because its bytecode is what is looked
+at. A module that code loads by a name which it computes is not found.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import copyreg
 import dis
 import functools
@@ -84,6 +86,14 @@ class Reader:
         self._met: dict[int, int] = {}
         self._described: set[str] = set()
         """Modules of the user whose text counts already."""
+        self._loaded: dict[str, ModuleType] = {}
+        """Those that were loaded before the code that was met, which holds them."""
+        self._late: dict[str, ModuleType] = {}
+        """Those that functions import when they run: a process may have loaded them or not."""
+        self._attributes: set[str] = set()
+        """Names of attributes in the code that was met."""
+        self._is_lenient = False
+        """Whether what has no digest counts by its type."""
         self._held: list[object] = []
         """What was met, so that no address is used twice."""
 
@@ -95,12 +105,63 @@ class Reader:
         UnreadableError
             If it depends on something whose content has no digest.
         """
-        return hashlib.sha256(f"{sys.version_info[:2]} {self._content(thing)}".encode()).hexdigest()
+        content = self._content(thing)
+        return hashlib.sha256(f"{sys.version_info[:2]} {content}{self._globals_named()}".encode()).hexdigest()
+
+    def _globals_named(self) -> str:
+        """Describe the globals of the user's modules that code names, in any module that it may mean.
+
+        The text of a module tells what its globals were at first; code may have set them since. Modules that
+        functions import are described by what differs from their text, so that a digest does not depend on
+        what has run before.
+        """
+        self._is_lenient = True  # the text counts in any case
+        found: dict[tuple[str, str], str] = {}
+        while left := [
+            (module, name)
+            for _, module in sorted(self._loaded.items())
+            for name in sorted(self._attributes & vars(module).keys())
+            if (module.__name__, name) not in found
+        ]:
+            for module, name in left:
+                value = vars(module)[name]
+                found[module.__name__, name] = f",{module.__name__}.{self._named({name: value}, '')}"
+        changed = [
+            f",{module}.{name} {content}"
+            for module in sorted(self._late.keys() - self._loaded.keys())
+            for name, content in self._changed(self._late[module])
+        ]
+        return "".join([*found.values(), *changed])
+
+    def _changed(self, module: ModuleType) -> Iterable[tuple[str, str]]:
+        """Yield those globals, and attributes of classes, whose text gives a constant that they are not now.
+
+        Only what code names counts, and what the functions of the module that code names read.
+        """
+        file = getattr(module, "__file__", None)
+        constants = _constants(self._bytes(file)) if file and file.endswith(".py") else {}
+        left, met = sorted(self._attributes), set(self._attributes)
+        for name in left:
+            value = vars(module).get(name)
+            values = {name: value} if name in vars(module) else {}
+            if isinstance(value, type):
+                values = {f"{name}.{key}": part for key, part in vars(value).items()}
+            if isinstance(value, FunctionType) and value.__globals__ is vars(module):
+                read = [other for other in _globals_of(value.__code__) if other not in met]
+                met.update(read)
+                left += read
+            for place, part in values.items():
+                if place in constants and (now := _content_or_type(part)) != _content_or_type(
+                    constants[place]
+                ):
+                    yield place, now
 
     def _content(self, thing: Any) -> str:
         if type(thing) in _PLAIN:
             return f"{type(thing).__name__} {thing!r}"
         if isinstance(thing, ModuleType):
+            if not _is_library(thing.__name__):
+                self._loaded[thing.__name__] = thing
             return f"module({self._module(thing)})"
         if id(thing) in self._met:
             return f"#{self._met[id(thing)]}"
@@ -139,8 +200,12 @@ class Reader:
     def _fresh(self, part: object) -> str:
         """Describe a part of a set as if nothing had been met: the parts come in no order."""
         reader = Reader(self._texts)
+        reader._is_lenient = self._is_lenient
         text = reader._content(part)
         self.modules.update(reader.modules)
+        self._loaded.update(reader._loaded)
+        self._late.update(reader._late)
+        self._attributes.update(reader._attributes)
         return text
 
     def _all(self, parts: Iterable[Any]) -> str:
@@ -156,8 +221,10 @@ class Reader:
             try:
                 found.append(f"{self._content(name)}:{self._content(value)}")
             except UnreadableError as error:
-                error.place = error.place or place.format(name)
-                raise
+                if not self._is_lenient:
+                    error.place = error.place or place.format(name)
+                    raise
+                found.append(f"{self._content(name)}:{type(value).__name__}")
         return ",".join(found)
 
     def _function(self, function: FunctionType) -> str:
@@ -170,7 +237,11 @@ class Reader:
         code = function.__code__
         reader = f"which {function.__qualname__} reads ({Path(code.co_filename).name}:{code.co_firstlineno})"
         globals_read = self._named(read, "{}, " + reader + ": ")
-        imported = self._imported(_imports_of(code), around)
+        imports = _imports_of(code)
+        imported = self._imported(imports, around)
+        late = {name: sys.modules[name] for name in _names(imports, around) if name in sys.modules}
+        self._late |= {name: module for name, module in late.items() if not _is_library(name)}
+        self._attributes |= _attributes_of(code)
         attributes = self._pairs(vars(function)) if vars(function) else ""
         return f"{self._code(code)},{parts},{globals_read}{attributes}{imported}"
 
@@ -219,7 +290,7 @@ class Reader:
         if not file:
             return ""
         try:
-            data = self._texts[file] if file in self._texts else Path(file).read_bytes()
+            data = self._bytes(file)
         except OSError as error:
             raise UnreadableError(f"module {around.get('__name__')}: {error}") from None
         digest = hashlib.sha256(data).hexdigest()
@@ -228,6 +299,9 @@ class Reader:
         except (SyntaxError, ValueError):
             return digest
         return digest + self._imported(found, around)
+
+    def _bytes(self, file: str) -> bytes:
+        return self._texts[file] if file in self._texts else Path(file).read_bytes()
 
     def _imported(self, imports: Iterable[Import], around: Mapping[str, Any]) -> str:
         """Describe the modules of the user that code with these globals imports."""
@@ -356,8 +430,12 @@ def _is_state(value: object) -> bool:
 
 
 def _digest_or_type(value: object) -> str:
+    return hashlib.sha256(_content_or_type(value).encode()).hexdigest()
+
+
+def _content_or_type(value: object) -> str:
     try:
-        return Reader().digest(value)
+        return Reader()._content(value)
     except (UnreadableError, RecursionError):
         return f"{type(value).__name__} without a digest"
 
@@ -391,6 +469,50 @@ def _globals_of(code: CodeType) -> list[str]:
         if isinstance(constant, CodeType):
             found.update(dict.fromkeys(_globals_of(constant)))
     return list(found)
+
+
+def _attributes_of(code: CodeType) -> set[str]:
+    """Return the names that code reads of objects, or holds as text, with the functions inside it."""
+    found = {
+        one.argval
+        for one in dis.get_instructions(code)
+        if one.opname in ("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")
+    }
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            found |= _attributes_of(constant)
+        else:
+            found |= {
+                text
+                for text in (constant if isinstance(constant, tuple) else (constant,))
+                if isinstance(text, str)
+            }
+    return {name for name in found if name.isidentifier() and not name.startswith("__")}
+
+
+def _constants(data: bytes) -> dict[str, Any]:
+    """Return what the text of a module sets its globals and the attributes of its classes to, if constant.
+
+    ``Params.GAIN`` is an attribute of a class.
+    """
+    try:
+        left: list[tuple[str, ast.stmt]] = [("", node) for node in ast.parse(data).body]
+    except (SyntaxError, ValueError):
+        return {}
+    found: dict[str, Any] = {}
+    for place, node in left:
+        if isinstance(node, ast.ClassDef) and not place:
+            left += [(f"{node.name}.", inside) for inside in node.body]
+        if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        names = [f"{place}{target.id}" for target in targets if isinstance(target, ast.Name)]
+        for name in names:
+            found.pop(name, None)
+        if not isinstance(node, ast.AugAssign):
+            with contextlib.suppress(ValueError, TypeError, RecursionError):
+                found |= dict.fromkeys(names, ast.literal_eval(node.value))
+    return found
 
 
 Import = tuple[int, str, Sequence[str]]
