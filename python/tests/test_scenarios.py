@@ -1,6 +1,8 @@
 """Scenarios written from Python and numbers read from text."""
 
+import enum
 import tomllib
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -32,9 +34,28 @@ def test_a_value_reads_back_from_its_toml(value):
     assert tomllib.loads(f"v = {scenarios.value_to_toml(value)}")["v"] == value
 
 
-def test_what_toml_cannot_hold_is_refused():
-    with pytest.raises(InputError, match="NoneType"):
-        scenarios.to_toml({"seed": None})
+@pytest.mark.parametrize(
+    "scenario, named",
+    [
+        ({"seed": None}, "seed: a scenario cannot hold None, expected "),
+        ({"transport": {"mtu": None}}, "transport.mtu: a scenario cannot hold None, expected "),
+        ({"workload": [{"load": 1}, {"load": Decimal(1)}]}, "workload.1.load: .* of type Decimal, expected "),
+        ({"a": {"b": [1, {"c": b"x"}]}}, "a.b.1.c: a scenario cannot hold b'x' of type bytes, expected "),
+    ],
+)
+def test_what_toml_cannot_hold_is_refused_with_its_place(scenario, named):
+    with pytest.raises(InputError, match=f"^{named}"):
+        scenarios.to_toml(scenario)
+    with pytest.raises(InputError, match=f"^set: {named}"):
+        scenarios.settings(scenario)
+
+
+def test_a_member_of_an_enumeration_of_texts_is_its_value():
+    class Kind(str, enum.Enum):  # noqa: UP042 - a StrEnum has this text anyway
+        SIZE = "20KB"
+
+    assert scenarios.to_toml({Kind.SIZE: Kind.SIZE}) == '20KB = "20KB"\n'
+    assert scenarios.settings({Kind.SIZE: [Kind.SIZE]}) == [("20KB", '["20KB"]')]
 
 
 def test_numbers_and_arrays_of_numpy_are_written_as_those_of_python():

@@ -162,7 +162,7 @@ def settings(changes: Mapping[str, Any] | None) -> list[tuple[str, str]]:
     """
     if changes is not None and not isinstance(changes, Mapping):
         raise InputError(f'set: expected a dict such as {{"workload.0.load": 0.7}}, found {changes!r}')
-    texts = [(str(path), value_to_toml(value)) for path, value in (changes or {}).items()]
+    texts = [(plain(path), value_to_toml(value, f"set: {path}")) for path, value in (changes or {}).items()]
     if lost := first_lost(path for path, _ in texts):
         raise InputError(lost_text("set", *lost))
     return [(utf8("set", path), utf8(f"set: {path}", text)) for path, text in texts]
@@ -182,22 +182,36 @@ def layered(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def value_to_toml(value: object) -> str:
-    """Write one value as TOML, tables inline."""
+def value_to_toml(value: object, path: str = "") -> str:
+    """Write one value as TOML, tables inline; errors name it by `path`.
+
+    Raises
+    ------
+    InputError
+        If TOML, or a scenario, has no such value.
+    """
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | os.PathLike):
-        return _quoted(str(value))
+        return _quoted(plain(value))
     if hasattr(value, "tolist"):  # a scalar or an array of NumPy; float64 is a float, too
-        return value_to_toml(value.tolist())
+        return value_to_toml(value.tolist(), path)
     if isinstance(value, int | float):
         return repr(float(value) if isinstance(value, float) else int(value))
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{_key(k)} = {value_to_toml(v)}" for k, v in value.items())
+        inside = ", ".join(_line(key, below, path) for key, below in value.items())
         return "{ " + inside + " }" if inside else "{}"
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return "[" + ", ".join(value_to_toml(v) for v in value) + "]"
-    raise InputError(f"a scenario cannot hold {value!r} of type {type(value).__name__}")
+        parts = (value_to_toml(below, _below(path, number)) for number, below in enumerate(value))
+        return "[" + ", ".join(parts) + "]"
+    found = "None" if value is None else f"{value!r} of type {type(value).__name__}"
+    what = "text, a number, true or false, a list or a table"
+    raise InputError(f"{f'{path}: ' if path else ''}a scenario cannot hold {found}, expected {what}")
+
+
+def plain(value: object) -> str:
+    """Return the text of a value or a key; that of a member of an enumeration of texts is its value."""
+    return str.__str__(value) if isinstance(value, str) else str(value)
 
 
 def to_toml(scenario: Mapping[str, Any]) -> str:
@@ -206,21 +220,29 @@ def to_toml(scenario: Mapping[str, Any]) -> str:
     sections: list[str] = []
     for key, value in scenario.items():
         if isinstance(value, Mapping):
-            sections += ["", f"[{_key(key)}]", *_body(value)]
+            sections += ["", f"[{_key(key)}]", *_body(value, plain(key))]
         elif isinstance(value, list | tuple) and value and all(isinstance(v, Mapping) for v in value):
-            for table in value:
-                sections += ["", f"[[{_key(key)}]]", *_body(table)]
+            for number, table in enumerate(value):
+                sections += ["", f"[[{_key(key)}]]", *_body(table, _below(plain(key), number))]
         else:
-            lines.append(f"{_key(key)} = {value_to_toml(value)}")
+            lines.append(_line(key, value))
     return "\n".join(lines + sections).lstrip("\n") + "\n"
 
 
-def _body(table: Mapping[str, Any]) -> list[str]:
-    return [f"{_key(key)} = {value_to_toml(value)}" for key, value in table.items()]
+def _body(table: Mapping[str, Any], path: str) -> list[str]:
+    return [_line(key, value, path) for key, value in table.items()]
+
+
+def _line(key: object, value: object, path: str = "") -> str:
+    return f"{_key(key)} = {value_to_toml(value, _below(path, key))}"
+
+
+def _below(path: str, key: object) -> str:
+    return f"{path}.{plain(key)}" if path else plain(key)
 
 
 def _key(key: object) -> str:
-    text = str(key)
+    text = plain(key)
     return text if _BARE_KEY.match(text) else _quoted(text)
 
 

@@ -1,5 +1,7 @@
 """Files of sweeps: what they stand for, and the errors of wrong ones."""
 
+from pathlib import Path
+
 import pytest
 
 import weftline
@@ -304,6 +306,14 @@ def test_a_group_that_no_workload_has_is_refused_before_anything_runs(
     assert message in str(error.value) and not engine.runs
     sweep = read('[report]\ngroup = "web"\nmetrics = ["share web", "goodput of web"]\n', tmp_path, scenario)
     assert len(runner.plan(sweep, tmp_path / "s").points) == 1
+
+
+def test_a_value_of_an_axis_is_named_as_text_and_what_toml_cannot_hold_with_its_place():
+    entries = [{"key": "workload.0.sizes", "values": [Path("a/sizes.csv"), "websearch", 2]}]
+    (axis,) = axes.read(entries, lambda *_: "here").values()
+    assert list(axis.variants) == ["a/sizes.csv", "websearch", "2"]
+    with pytest.raises(InputError, match=r'axis "mtu": values: transport.mtu: a scenario cannot hold None'):
+        axes.read([{"key": "transport.mtu", "values": [1500, None]}], lambda *_: "here")
 
 
 def test_a_sweep_from_python_takes_arrays_and_refuses_what_is_no_list(engine, tmp_path, scenario):

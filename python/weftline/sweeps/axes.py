@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -165,15 +166,16 @@ def _listed(keys: list[str], values: object, here: str, *, several: bool) -> dic
             raise InputError(
                 f"{here}: values: expected {len(keys)} values, one for each key, found {value!r}"
             )
-        name = " ".join(_text(part) for part in row)
+        name = " ".join(_text(part, f"{here}: values: {key}") for key, part in zip(keys, row, strict=True))
         if name in found:
             raise InputError(f"{here}: values: {name} is there twice")
         found[name] = dict(zip(keys, row, strict=True))
     return found
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else scenarios.value_to_toml(value)
+def _text(value: object, place: str) -> str:
+    is_text = isinstance(value, str | os.PathLike)
+    return scenarios.plain(value) if is_text else scenarios.value_to_toml(value, place)
 
 
 def range_values(table: object, here: str) -> list[Any]:
