@@ -1,8 +1,11 @@
 """Shares of flows that join a link."""
 
+import math
+
 import pytest
 
 import weftline
+from weftline.errors import InputError
 from weftline.measures import evidence, sharing
 from weftline.measures.over_time import Interval
 
@@ -84,6 +87,26 @@ def test_a_flow_that_asks_for_less_leaves_the_rest_to_the_others():
     assert sharing.max_min([90], [[0], [0], [0]], demands=[10, 1000, 1000]) == pytest.approx([10, 40, 40])
     assert sharing.max_min([90], [[0]], demands=[10]) == pytest.approx([10])
     assert sharing.max_min([], []) == []
+
+
+@pytest.mark.parametrize(
+    "capacities, paths, demands, named",
+    [
+        ([float("nan")], [[0]], None, "capacities: expected a rate from 0 for link 0, found nan"),
+        ([-1], [[0]], None, "capacities: expected a rate from 0 for link 0, found -1"),
+        ([10], [[0], [5]], None, "paths: flow 1 crosses link 5 of 1 links"),
+        ([10], [[0]], [float("nan")], "demands: expected a rate from 0 for flow 0, found nan"),
+        ([10], [[0]], [], "demands: expected one for each of 1 flows, found 0"),
+    ],
+)
+def test_rates_that_cannot_be_are_named(capacities, paths, demands, named):
+    with pytest.raises(InputError, match=f"^{named}$"):
+        sharing.max_min(capacities, paths, demands)
+
+
+def test_nothing_limits_a_flow_without_links():
+    assert sharing.max_min([10], [[0], []]) == [10, math.inf]
+    assert sharing.max_min([10], [[0], []], demands=[20, 30]) == pytest.approx([10, 30])
 
 
 class Bulk:

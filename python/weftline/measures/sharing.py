@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weftline import columns, quantities
+from weftline.errors import InputError
 from weftline.measures import flow_paths, over_time
 from weftline.measures.over_time import Interval
 
@@ -226,16 +227,23 @@ def max_min(
     capacities : sequence of float
         Of each link, in bit/s.
     paths : sequence of sequences of int
-        The links that each flow crosses.
+        The links that each flow crosses, counted from 0.
     demands : sequence of float, optional
         Maximum rate of each flow; without it, there is no maximum.
 
     Returns
     -------
     list of float
-        Rates in the order of the flows. Source: Bertsekas and Gallager, Data Networks, §6.5.2.
+        Rates in the order of the flows; infinite where neither a link nor a demand limits a flow. Source:
+        Bertsekas and Gallager, Data Networks, §6.5.2.
+
+    Raises
+    ------
+    InputError
+        If a rate is negative or not a number, or there is no such link.
     """
-    rates = [0.0] * len(paths)
+    _check_rates(capacities, paths, demands)
+    rates = [0.0 if path or demands is not None else math.inf for path in paths]
     left = list(capacities)
     rising = {flow for flow, path in enumerate(paths) if path or demands is not None}
     while rising:
@@ -254,3 +262,22 @@ def max_min(
             and (demands is None or rates[flow] < demands[flow] * (1 - 1e-12))
         }
     return rates
+
+
+def _check_rates(
+    capacities: Sequence[float], paths: Sequence[Sequence[int]], demands: Sequence[float] | None
+) -> None:
+    for link, rate in enumerate(capacities):
+        if not 0 <= rate < math.inf:
+            raise InputError(f"capacities: expected a rate from 0 for link {link}, found {rate!r}")
+    for flow, path in enumerate(paths):
+        for link in path:
+            if not 0 <= link < len(capacities):
+                raise InputError(f"paths: flow {flow} crosses link {link} of {len(capacities)} links")
+    if demands is None:
+        return
+    if len(demands) != len(paths):
+        raise InputError(f"demands: expected one for each of {len(paths)} flows, found {len(demands)}")
+    for flow, rate in enumerate(demands):
+        if not rate >= 0:
+            raise InputError(f"demands: expected a rate from 0 for flow {flow}, found {rate!r}")
