@@ -465,6 +465,22 @@ def test_a_collector_is_fed_from_python(here):
             pint.Collector(plan, patience=patience)
 
 
+def test_whole_numbers_of_numpy_are_those_of_python(here):
+    numpy = pytest.importorskip("numpy")
+    plan = pint.Plan.open("queries.toml")
+    seven, memory = numpy.int64(7), numpy.int32(100_000)
+    plain = plan.encode(packet_id=7, hops=[{"hop-latency": 800, "utilisation": 100}])
+    hops = [{"hop-latency": numpy.int16(800), "utilisation": numpy.uint8(100)}]
+    assert plan.encode(packet_id=seven, hops=hops) == plain
+    collector = pint.Collector(plan, memory=memory, idle_ns=seven, patience=tuple(numpy.array([3, 8, 64])))
+    assert collector.take(packet_id=seven, digest=numpy.uint64(plain[0]), hops=numpy.int8(1)) is None
+    for wrong in (True, numpy.float64(7), -1):
+        with pytest.raises(InputError, match=r"^packet_id: expected a whole number from 0 to 2\^64 - 1"):
+            plan.encode(packet_id=wrong, hops=hops)
+    with pytest.raises(InputError, match=r"^trials: expected a whole number"):
+        pint.accuracy(plan, trials=-1)
+
+
 def test_accuracy_is_that_of_the_plan(here, capsys):
     found = json.loads(output_of(capsys, "pint", "accuracy", "queries.toml", "--trials", "50", "--json").out)
     latency, load = found["queries"]

@@ -17,6 +17,7 @@ Everything is computed by the crate `pint`; `docs/pint` is its guide.
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -84,11 +85,11 @@ class Plan:
 
     def layout(self, *, stages: int = 12) -> str:
         """Return as text which stage of a switch's pipeline each query needs."""
-        return self._native.layout(stages)[0]
+        return self._native.layout(_word("stages", stages, bits=32))[0]
 
     def layout_facts(self, *, stages: int = 12) -> dict[str, Any]:
         """Return the same as nested dictionaries."""
-        return json.loads(self._native.layout(stages)[1])
+        return json.loads(self._native.layout(_word("stages", stages, bits=32))[1])
 
     def serves(self, packet_id: int) -> list[str]:
         """Return the names of the queries that a packet serves."""
@@ -177,7 +178,14 @@ class Collector:
         self.plan = plan
         file = None if topology is None else str(topology)
         self._native = _native.Collector(
-            plan._native, file, ids_only, ends, shortest, _memory(memory), idle_ns, _patience(patience)
+            plan._native,
+            file,
+            ids_only,
+            ends,
+            shortest,
+            _memory(memory),
+            None if idle_ns is None else _word("idle_ns", idle_ns),
+            _patience(patience),
         )
 
     def take(
@@ -287,11 +295,11 @@ def decode(
         ends,
         shortest,
         _memory(memory),
-        idle_ns,
+        None if idle_ns is None else _word("idle_ns", idle_ns),
         _patience(patience),
         None if out is None else str(out),
         None if findings is None else str(findings),
-        show,
+        _word("show", show),
     )
     return json.loads(found)
 
@@ -338,7 +346,9 @@ def accuracy(
         By query and length of the path; of a path `decoder`, the one that was tried, and `given_up`, the
         paths that were not known after a million packets, which count as a million in the mean.
     """
-    lengths = [plan.facts()["hops"]["expected"]] if hops is None else list(hops)
+    asked = [plan.facts()["hops"]["expected"]] if hops is None else hops
+    lengths = [_word("hops", length, bits=32) for length in asked]
+    trials, seed = _word("trials", trials, bits=32), _word("seed", seed)
     file = None if topology is None else str(topology)
     return json.loads(
         _native.pint_accuracy(plan._native, lengths, trials, seed, file, ids_only, ends, shortest, decoder)
@@ -361,19 +371,30 @@ def _text(path: str | Path) -> str:
 
 
 def _patience(counts: tuple[int, int, int]) -> tuple[int, int, int]:
-    if len(counts) != 3 or not all(isinstance(count, int) and 0 < count < 1 << 32 for count in counts):
+    found = [_whole(count) for count in counts]
+    if len(found) != 3 or not all(count is not None and 0 < count < 1 << 32 for count in found):
         raise InputError(f"patience: expected three whole numbers from 1 such as {PATIENCE}, found {counts}")
-    return counts
+    first, second, third = found
+    return first, second, third  # type: ignore[return-value]
 
 
 def _memory(size: str | int) -> int:
-    found = size if isinstance(size, int) else parse_bytes(size)
-    if not 65_536 <= found < 2**62:
+    found = parse_bytes(size) if isinstance(size, str) else _whole(size)
+    if found is None or not 65_536 <= found < 2**62:
         raise InputError(f"memory: expected at least 65.5 KB, found {size}")
     return int(found)
 
 
 def _word(what: str, number: int, *, bits: int = 64) -> int:
-    if not isinstance(number, int) or not 0 <= number < 2**bits:
+    found = _whole(number)
+    if found is None or not 0 <= found < 2**bits:
         raise InputError(f"{what}: expected a whole number from 0 to 2^{bits} - 1, found {number!r}")
-    return number
+    return found
+
+
+def _whole(number: object) -> int | None:
+    """Return a whole number of Python or NumPy as one of Python; None if it is something else."""
+    try:
+        return None if isinstance(number, bool) else operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        return None
