@@ -89,6 +89,8 @@ def test_the_name_of_a_scenario_is_text(name):
         ("completion", {"group": 1}, "group"),
         ("distribution", {"column": 1}, "column"),
         ("distribution", {"group": []}, "group"),
+        ("distribution", {"max_points": -1}, "max_points"),
+        ("distribution", {"max_points": 10**40}, "max_points"),
         ("deadlines", {"group": {}}, "group"),
         ("over_time", {"metric": 1}, "metric"),
         ("over_time", {"metric": "queue_bytes", "every_ns": "1us"}, "every_ns"),
@@ -103,6 +105,14 @@ def test_the_name_of_a_scenario_is_text(name):
 def test_a_reading_names_the_argument_that_is_wrong(run, method, arguments, named):
     with pytest.raises(InputError, match=f"^{named}: expected "):
         getattr(run, method)(**arguments)
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, True, "3"])
+def test_a_number_of_rows_or_flows_is_a_whole_one(run, value):
+    with pytest.raises(InputError, match=r"^max_rows: expected a whole number from 0"):
+        run.flows.to_dicts(max_rows=value)
+    with pytest.raises(InputError, match=r"^max_flows: expected a whole number from 0"):
+        weftline.Scenario(run.folder / "scenario.toml").estimate(max_flows=value)
 
 
 @pytest.mark.parametrize("captures", [[], {}, set(), 5, {"a": 1}, b"x", ["\ud800"], [5]])

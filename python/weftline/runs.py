@@ -127,9 +127,10 @@ def _check_group_name(group: object) -> None:
     utf8("group", group or "")
 
 
-def _check_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise InputError(f"{name}: expected a whole number, found {value!r}")
+def _check_count(name: str, value: object) -> None:
+    is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not is_whole or not 0 <= value < 2**64:  # type: ignore[operator]
+        raise InputError(f"{name}: expected a whole number from 0 to 2^64 - 1, found {value!r}")
 
 
 def _check_name(name: str, value: object) -> None:
@@ -293,7 +294,7 @@ class Run:
             ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT; it
             is not below 1.
         """
-        _check_whole("bins", bins)
+        _check_count("bins", bins)
         _check_name("scheme", scheme)
         _check_group_name(group)
         asked = (bins, scheme, group)
@@ -378,7 +379,7 @@ class Run:
             new = renamed.arguments(old, renamed.POINT_ARGUMENTS)
             return self.distribution(column, group=group, **new)
         _check_name("column", column)
-        _check_whole("max_points", max_points)
+        _check_count("max_points", max_points)
         _check_group_name(group)
         check_group(self, group)
         return json.loads(_native.distribution(str(self.folder), column, max_points, group))
@@ -479,7 +480,7 @@ class Run:
         _check_time("every_ns", every_ns)
         if not 0 <= every_ns <= sys.float_info.max:
             raise InputError(f"every_ns: expected a finite time of at least 0, found {every_ns!r}")
-        _check_whole("max_points", max_points)
+        _check_count("max_points", max_points)
         return json.loads(_native.series(str(self.folder), metric, every_ns, max_points))["entities"]
 
     @cached_property

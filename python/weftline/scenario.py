@@ -154,7 +154,14 @@ class Scenario:
         ----------
         max_flows : int, optional
             Estimate by the first flows alone, which takes less time where there are many.
+
+        Raises
+        ------
+        InputError
+            If this is not a number of flows.
         """
+        if max_flows is not None:
+            _check_whole("max_flows", max_flows, "a whole number from 0 to 2^64 - 1, or None", 2**64 - 1)
         return self.check()["estimate"] if max_flows is None else json.loads(self._loaded.look(max_flows))
 
     def network(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -71,7 +72,15 @@ class Table:
         ----------
         max_rows : int, optional
             Return the first rows alone.
+
+        Raises
+        ------
+        InputError
+            If this is not a number of rows, or the table cannot be read.
         """
+        is_whole = isinstance(max_rows, numbers.Integral) and not isinstance(max_rows, bool)
+        if max_rows is not None and (not is_whole or max_rows < 0):
+            raise InputError(f"max_rows: expected a whole number from 0, or None, found {max_rows!r}")
         names = self.columns
         found = columns.read(self, names, max_rows=max_rows)
         return [dict(zip(names, row, strict=True)) for row in zip(*found.values(), strict=True)]
