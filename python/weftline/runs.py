@@ -127,10 +127,10 @@ def _check_group_name(group: object) -> None:
     utf8("group", group or "")
 
 
-def _check_count(name: str, value: object) -> None:
+def _check_count(name: str, value: object, low: int = 0, bits: int = 64) -> None:
     is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
-    if not is_whole or not 0 <= value < 2**64:  # type: ignore[operator]
-        raise InputError(f"{name}: expected a whole number from 0 to 2^64 - 1, found {value!r}")
+    if not is_whole or not low <= value < 2**bits:  # type: ignore[operator]
+        raise InputError(f"{name}: expected a whole number from {low} to 2^{bits} - 1, found {value!r}")
 
 
 def _check_name(name: str, value: object) -> None:
@@ -294,7 +294,7 @@ class Run:
             ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT; it
             is not below 1.
         """
-        _check_count("bins", bins)
+        _check_count("bins", bins, low=1, bits=32)
         _check_name("scheme", scheme)
         _check_group_name(group)
         asked = (bins, scheme, group)
