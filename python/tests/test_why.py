@@ -9,6 +9,7 @@ native = pytest.importorskip("weftline._native")
 
 from weftline.cli.main import main  # noqa: E402
 from weftline.cli.why import _lost_text, _pauses_text, _ranges_text, _timeouts_text  # noqa: E402
+from weftline.measures import held_flows  # noqa: E402
 from weftline.runs import Run  # noqa: E402
 
 INCAST = """
@@ -245,3 +246,69 @@ def test_lost_answers_are_named_as_such():
         "Packets were lost at: leaf0->spine0 (127 acknowledgements or other answers), "
         "spine0->leaf0 (24, of which 5 were acknowledgements or other answers)."
     )
+
+
+def held_flow(number, waits, used=(), **more):
+    return {
+        "flow": number,
+        "fct_ps": 1_000_000_000,
+        "waits": [{"link": link, "cause": cause, "ps": ps} for link, cause, ps in waits],
+        "used": [{"link": link, "share": share} for link, share in used],
+        **more,
+    }
+
+
+def test_the_busiest_link_is_named_where_flows_wait_for_their_own_control():
+    paced = [(None, "pacing", 600_000_000), ("host0->s0", "NIC shared", 10_000_000)]
+    flow = held_flow(0, paced, [("host0->s0", 0.5), ("s0->s1", 0.95), ("s1->host2", 0.6)])
+    of = held_flows.held([flow, flow])
+    assert (of["control_ps"], of["at_links_ps"], of["outweighs"]) == (1_200_000_000, 20_000_000, True)
+    assert [(one["link"], one["flows"], one["used"]) for one in of["links"]] == [("s0->s1", 2, 0.95)]
+    text = held_flows.text([flow, flow])
+    assert text.startswith("These 2 flows waited 1 % of their time for links, and 60 % for other reasons")
+    assert text.endswith(
+        "The busiest link of their paths, to which their senders adapt, was: s0->s1 (used 95 %, 2 flows)."
+    )
+    idle = held_flow(0, paced, [("s0->s1", 0.04), ("s1->host2", 0.03)])
+    assert "s0->s1, the busiest, was used 4 %): its own control is the limit" in held_flows.text([idle])
+    queued = held_flow(0, [("s0->s1", "own queue", 2_000_000), (None, "window", 1_000_000)])
+    assert held_flows.text([queued]) == ""
+
+
+def test_a_nic_that_sends_packets_again_waits_for_the_port_that_trimmed_them():
+    flow = held_flow(
+        0,
+        [("host4->leaf1", "NIC shared", 500_000_000), (None, "retransmission", 300_000_000)],
+        [("host4->leaf1", 0.99), ("leaf1->spine0", 0.97), ("leaf0->host0", 0.4)],
+        nic_again_ps=450_000_000,
+        trimmed=[{"at": "leaf1->spine0", "packets": 34_000}],
+    )
+    of = held_flows.held([flow])
+    assert (of["again_ps"], of["at_links_ps"], of["outweighs"]) == (750_000_000, 50_000_000, True)
+    assert [one["link"] for one in of["links"]] == ["leaf1->spine0"]
+    assert held_flows.text([flow]).endswith("Packets were trimmed at: leaf1->spine0 (34,000).")
+
+
+PACED = """
+[topology]
+kind = "dumbbell"
+left = 2
+right = 2
+[[workload]]
+kind = "bulk"
+hosts = "0-1"
+to = "2-3"
+size = "2MB"
+"""
+
+
+def test_a_run_of_paced_flows_names_their_shared_link_first(tmp_path, capsys):
+    (tmp_path / "paced.toml").write_text(PACED)
+    assert main(["run", str(tmp_path / "paced.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 0
+    capsys.readouterr()
+    assert main(["why", str(tmp_path / "run")]) == 0
+    lead, _, rest = capsys.readouterr().out.partition("\n\n")
+    lead = " ".join(lead.split())
+    assert lead.startswith("These 2 slowest flows waited ")
+    assert "to which their senders adapt, was: s0->s1 (used 9" in lead
+    assert rest.startswith("links that the 2 flows")

@@ -467,6 +467,9 @@ impl Names<'_> {
             "lost": [],
             "timeouts": [],
             "pauses": [],
+            "used": [],
+            "trimmed": [],
+            "nic_again_ps": 0,
             "worst_queue": null,
         });
         let Some(account) = account else { return report };
@@ -483,13 +486,13 @@ impl Names<'_> {
             .chain(at_ends)
             .map(|(link, cause, time)| json!({"link": link, "cause": cause.name(), "ps": time.0}))
             .collect();
+        let place_name = |place: &Place| match *place {
+            Place::Link(link) => self.link(link),
+            Place::Node(node) | Place::WithoutRoute { node, .. } => self.node(node).to_string(),
+        };
         let lost = |(place, packets): (&Place, &usize)| {
             let answers = account.answers_lost.get(place).copied().unwrap_or_default();
-            let mut lost = json!({"packets": packets, "answers": answers});
-            lost["at"] = match *place {
-                Place::Link(link) => json!(self.link(link)),
-                Place::Node(node) | Place::WithoutRoute { node, .. } => json!(self.node(node)),
-            };
+            let mut lost = json!({"at": place_name(place), "packets": packets, "answers": answers});
             if let Place::WithoutRoute { dst, since, .. } = *place {
                 (lost["no_route_to"], lost["since_ps"]) = (json!(self.host(dst)), json!(since.0));
             }
@@ -502,6 +505,14 @@ impl Names<'_> {
             json!({"link": self.link(link), "queue_at": origin.map(|origin| self.link(origin)), "ps": time.0})
         });
         report["pauses"] = pauses.collect();
+        let used = account.used.iter().map(
+            |(&link, busy)| json!({"link": self.link(link), "share": busy.0 as f64 / time.max(1) as f64}),
+        );
+        report["used"] = used.collect();
+        let trimmed = account.trimmed.iter();
+        report["trimmed"] =
+            trimmed.map(|(place, packets)| json!({"at": place_name(place), "packets": packets})).collect();
+        report["nic_again_ps"] = json!(account.nic_again.0);
         let worst = account.worst_queue().map(|(link, time)| {
             let shared: Vec<Value> =
                 account.shared(link).iter().map(|(flow, time)| json!({"flow": flow, "ps": time.0})).collect();

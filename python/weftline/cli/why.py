@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline.cli import arguments
 from weftline.errors import InputError, RunFailed
+from weftline.measures import held_flows
 from weftline.quantities import bytes_text, time_text
 from weftline.terminal import Table, wrapped
 
@@ -137,6 +138,7 @@ def why(
     InputError
         If there is no such flow, step or link, or the scenario does not give the stored results again.
 
+    ``held`` has what these flows waited for at their ends and at links, and the busiest links of their paths.
     Where flows are chosen by their slowdown, ``finished`` and ``unfinished`` are how many flows, of the group
     if one is given, had finished and had not.
     """
@@ -175,6 +177,7 @@ def why(
             intervals=intervals,
         )
     answer = json.loads(found)
+    answer["held"] = held_flows.held(answer["flows"])
     if flow is None and step is None:
         answer["finished"], answer["unfinished"] = _finished(run, group)
     if step is not None:
@@ -326,7 +329,8 @@ def flow_tables(flow: dict[str, Any]) -> list[Table]:
     waits = Table(["at the link", "waited for", "time"], left=2)
     for part in sorted(flow["waits"], key=lambda part: -part["ps"]):
         waits.rows.append([part["link"] or AT_END, part["cause"], _ps(part["ps"])])
-    notes = [text([flow]) for text in (_pauses_text, _timeouts_text, _lost_text)]
+    held = held_flows.text([flow]) or held_flows.trims_text([flow])
+    notes = [held, *(text([flow]) for text in (_pauses_text, _timeouts_text, _lost_text))]
     waits.note = " ".join(note for note in notes if note)
     return [causes, waits]
 
@@ -504,14 +508,17 @@ def left_text(answer: dict[str, Any]) -> str:
 
 
 def links_text(answer: dict[str, Any]) -> str:
-    """Return the links by the time for which flows waited there."""
-    links = answer["links"]
-    count = len(answer["flows"])
+    """Return the links by the time for which flows waited there, first whether these limit the flows."""
+    links, flows = answer["links"], answer["flows"]
+    count = len(flows)
     which = "messages of the chain" if "step" in answer else "slowest flows"
-    notes = [text(answer["flows"]) for text in (_pauses_text, _ends_text, _timeouts_text, _lost_text)]
+    held = held_flows.text(flows, which)
+    lead = [wrapped(held)] if held else []
+    notes = [text(flows) for text in (_pauses_text, _ends_text, _timeouts_text, _lost_text)]
+    notes += [] if held else [held_flows.trims_text(flows)]
     if not links:
         none = f"none of the {count} {which} waited for a link on its critical chain"
-        return "\n".join([none, *(wrapped(note) for note in notes if note)])
+        return "\n".join([*lead, none, *(wrapped(note) for note in notes if note)])
     title = "messages of the chain" if "step" in answer else "flows of the largest slowdown"
     table = Table(
         ["link", "waited most for", "longest wait of", "waited there"],
@@ -524,7 +531,7 @@ def links_text(answer: dict[str, Any]) -> str:
     left = len(links) - SHOWN
     more = f"And {left} more link{'s' * (left != 1)}." if left > 0 else ""
     table.note = " ".join(note for note in [more, *notes] if note)
-    return table.text()
+    return "\n\n".join([*lead, table.text()])
 
 
 def _ends_text(flows: Sequence[dict[str, Any]]) -> str:

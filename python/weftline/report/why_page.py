@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from weftline import columns
-from weftline.measures import over_seeds, steps
+from weftline.measures import held_flows, over_seeds, steps
 from weftline.measures.lines import Line
 from weftline.quantities import bytes_text, digits, time_text
 from weftline.report import page
@@ -94,11 +94,18 @@ def html(
 
 
 def _answers(answer: dict[str, Any]) -> list[str]:
-    """Return what took most of the time of each flow, or of the step."""
+    """Return what took most of the time of each flow, or of the step.
+
+    First, where that is not at links, which links limit them.
+    """
+    flows = answer["flows"]
     if "step" not in answer:
-        return [_answer(flow) for flow in answer["flows"]]
+        held = held_flows.text(flows) if len(flows) > 1 else ""
+        return [*([held] if held else []), *(_answer(flow) for flow in flows)]
     step = answer["step"]
-    return [f"Step {step['step']}, {_largest_causes(step['causes'], step['time_ps'])}."]
+    held = held_flows.text(flows, "messages of the chain")
+    of_step = f"Step {step['step']}, {_largest_causes(step['causes'], step['time_ps'])}."
+    return [of_step, *([held] if held else [])]
 
 
 def _largest_causes(causes: Sequence[dict[str, Any]], whole: int) -> str:

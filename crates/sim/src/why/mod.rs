@@ -165,6 +165,12 @@ pub struct Account {
     /// How long pauses of a link took, by it and the link whose queue they go back to, if that is known; their sum is
     /// that of [`Cause::Pause`].
     pub paused_for: BTreeMap<(u32, Option<u32>), Time>,
+    /// Of [`Cause::Nic`]: the time in which the NIC sent packets of other flows that it had sent before.
+    pub nic_again: Time,
+    /// How long each link that its data crossed was busy, with packets of any flow, while it lasted.
+    pub used: BTreeMap<u32, Time>,
+    /// Where its data were cut to their headers, and how many.
+    pub trimmed: BTreeMap<Place, usize>,
 }
 
 /// Where a packet was lost: on a link or in its queue, in a node from which several links lead on, or in a switch that had no

@@ -105,3 +105,46 @@ fn a_wait_for_a_probe_of_a_subflow_is_loss_detection() {
     assert!(detection > Some(Time::from_ms(199)), "{detection:?}");
     assert!(accounts.iter().all(|account| time_of(account, Cause::Timeout) == Time::ZERO));
 }
+
+/// Two senders that are paced over one link to two receivers.
+#[test]
+fn of_a_flow_that_is_paced_the_busiest_link_is_the_shared_one() {
+    let (accounts, links) = accounts_of(
+        "[topology]\nkind = \"dumbbell\"\nleft = 2\nright = 2\n\
+         [[workload]]\nkind = \"bulk\"\nhosts = \"0-1\"\nto = \"2-3\"\nsize = \"2MB\"\n",
+    );
+    for account in &accounts {
+        let spent = account.flow.finish - account.flow.start;
+        let share = |link: &u32| account.used[link].0 as f64 / spent.0 as f64;
+        let busiest = account.used.keys().max_by(|a, b| share(a).total_cmp(&share(b))).expect("links");
+        assert_eq!(links[*busiest as usize], "s0->s1");
+        assert!(share(busiest) > 0.85, "{}", share(busiest));
+        assert!(account.used.keys().filter(|link| *link != busiest).all(|link| share(link) < 0.7));
+        assert!(time_of(account, Cause::Pacing) > Time(spent.0 / 4), "{:?}", account.by_cause());
+    }
+}
+
+/// All hosts of a rack send to those of the other one, over a link with half the rate of one host.
+#[test]
+fn packets_that_a_narrow_link_trims_are_counted_there_and_their_resends_in_the_time_of_nics() {
+    let (accounts, links) = accounts_of(
+        "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 3\n\
+         fabric_link = { rate = \"50Gbps\" }\n[transport]\nkind = \"ndp\"\n\
+         [[workload]]\nkind = \"all-to-all\"\nsize = \"100KB\"\n",
+    );
+    let mut trimmed: BTreeMap<String, usize> = BTreeMap::new();
+    let (mut nic, mut again) = (0, 0);
+    for account in &accounts {
+        let name = |place: &Place| match *place {
+            Place::Link(link) => links[link as usize].clone(),
+            other => format!("{other:?}"),
+        };
+        account.trimmed.iter().for_each(|(place, count)| *trimmed.entry(name(place)).or_default() += count);
+        assert!(account.nic_again <= time_of(account, Cause::Nic));
+        (nic, again) = (nic + time_of(account, Cause::Nic).0, again + account.nic_again.0);
+    }
+    let all: usize = trimmed.values().sum();
+    let at_uplinks = trimmed["leaf0->spine0"] + trimmed["leaf1->spine0"];
+    assert!(at_uplinks == all && all > 1000, "{trimmed:?}");
+    assert!(again > nic / 2, "{again} of {nic}");
+}

@@ -9,30 +9,9 @@ use crate::transport::{Hold, Timeouts};
 use crate::units::Time;
 use crate::workload::FlowId;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
 
 /// What a timeout is of a transport that does not report it.
 const UNTIL: &str = "until the sender's retransmission timeout expired";
-
-/// Numbers, as ranges that do not touch: their ends by their beginnings.
-#[derive(Default)]
-struct Ranges(BTreeMap<u64, u64>);
-
-impl Ranges {
-    /// Adds a range; returns true if some of it was there.
-    fn add(&mut self, range: Range<u64>) -> bool {
-        let (mut joined, mut again) = (range.clone(), false);
-        while let Some((&start, &end)) = self.0.range(..=range.end).next_back()
-            && end >= range.start
-        {
-            again |= start < range.end && end > range.start;
-            joined = joined.start.min(start)..joined.end.max(end);
-            self.0.remove(&start);
-        }
-        self.0.insert(joined.start, joined.end);
-        again
-    }
-}
 
 /// What a step of the chain found: it continues with the packet that left a host, or with the sender at a
 /// time.
@@ -53,9 +32,8 @@ struct Walk<'a> {
     waited_until: BTreeMap<&'static str, Time>,
     /// How long each pause took.
     pauses: BTreeMap<Pause, Time>,
-    /// What left its sender, in order of time, and of that the data that had left before.
+    /// What left its sender, in order of time.
     launches: Vec<Passed>,
-    again: HashSet<(u32, Time)>,
     /// By node: what came there, in order.
     arrivals: HashMap<u32, Vec<Passed>>,
     own_flows: HashSet<FlowId>,
@@ -65,6 +43,7 @@ struct Walk<'a> {
     cursor: Time,
     intervals: Vec<Interval>,
     path: Vec<u32>,
+    nic_again: Time,
 }
 
 /// The account of one flow.
@@ -90,13 +69,6 @@ pub fn account(
     let own_flows =
         own.iter().map(|one| one.flow).chain([flow.flow]).filter(|&one| one != FlowId::MAX).collect();
     let launches: Vec<Passed> = own.iter().filter(|one| ends(one).0 == src).copied().collect();
-    let (mut sent, mut again): (HashMap<_, Ranges>, _) = (HashMap::new(), HashSet::new());
-    for one in launches.iter().filter(|one| one.kind == PacketKind::Data) {
-        let carried = one.seq..one.seq + u64::from(one.numbers);
-        if sent.entry((one.flow, one.sender)).or_default().add(carried) {
-            again.insert((one.link, one.time));
-        }
-    }
     let mut arrivals: HashMap<u32, Vec<Passed>> = HashMap::new();
     for one in own.iter().filter(|one| !index.lost.contains(&(one.at, one.id))) {
         arrivals.entry(ends(one).1).or_default().push(*one);
@@ -113,16 +85,16 @@ pub fn account(
         pauses: BTreeMap::new(),
         own_flows,
         launches,
-        again,
         arrivals,
         src,
         dst,
         cursor: flow.finish,
         intervals: Vec::new(),
         path: Vec::new(),
+        nic_again: Time::ZERO,
     };
     walk.follow();
-    let Walk { mut intervals, path, waited_until, pauses, .. } = walk;
+    let Walk { mut intervals, path, waited_until, pauses, nic_again, .. } = walk;
     intervals.reverse();
     let repeats =
         |part: &Interval| matches!(part.cause, Cause::Retransmission | Cause::Timeout | Cause::LossDetection);
@@ -134,7 +106,19 @@ pub fn account(
     for (pause, time) in pauses {
         *paused_for.entry((pause.0, origins.of(pause))).or_default() += time;
     }
-    Account { flow: *flow, intervals, path, lost, answers_lost, waited_until, paused_for }
+    let (used, trimmed) = (index.used_by(flow, &own, findings), index.trimmed_of(flow, &own, findings));
+    Account {
+        flow: *flow,
+        intervals,
+        path,
+        lost,
+        answers_lost,
+        waited_until,
+        paused_for,
+        nic_again,
+        used,
+        trimmed,
+    }
 }
 
 impl Walk<'_> {
@@ -183,7 +167,7 @@ impl Walk<'_> {
 
     /// A packet of data of which something had left the sender before.
     fn is_again(&self, packet: &Passed) -> bool {
-        self.again.contains(&(packet.link, packet.time))
+        self.index.again.contains(&(packet.link, packet.time))
     }
 
     /// What came last, under the number of `packet`, to the node that it left.
@@ -293,7 +277,11 @@ impl Walk<'_> {
                     false => Cause::OthersQueue,
                 };
                 let other = (!own && one.flow != FlowId::MAX).then_some(one.flow);
+                let before = self.cursor;
                 self.take(one.time.max(from), cause, Some(link), other);
+                if cause == Cause::Nic && self.is_again(one) {
+                    self.nic_again += before - self.cursor;
+                }
             }
         }
         self.idle(packet, from, (node, to), tail, idle);
@@ -581,30 +569,5 @@ trait LaterArrival {
 impl LaterArrival for Option<Passed> {
     fn max_by_at(self, other: Option<Passed>) -> Option<Passed> {
         self.into_iter().chain(other).max_by_key(|one| one.at)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_is_known_again_by_any_part_of_it() {
-        let mut ranges = Ranges::default();
-        for (range, again) in [
-            (0..1000, false),
-            (2000..3000, false),
-            (1000..2000, false),
-            // Cut at other places.
-            (500..1500, true),
-            (2900..3900, true),
-            (3900..3901, false),
-            (5000..6000, false),
-            (3901..5000, false),
-            (5999..7000, true),
-        ] {
-            assert_eq!(ranges.add(range.clone()), again, "{range:?}");
-        }
-        assert_eq!(ranges.0, BTreeMap::from([(0, 7000)]));
     }
 }
