@@ -412,13 +412,15 @@ class Run:
     def backlog(self) -> dict[str, Any] | None:
         """Return what was under way when half of the flows had started and when the last one did.
 
+        Flows without an end are left out.
+
         Returns
         -------
         dict or None
             ``half_ns``, ``last_ns``: these moments; ``half_bytes``, ``last_bytes``: payload of flows started
-            but not delivered, None where an interval of goodput is longer than the time in between;
-            ``started_bytes``: of the flows that started in between. None unless ``measure.goodput`` by group
-            was enabled.
+            but not delivered, None where an interval of goodput is longer than the time in between, or where
+            a flow without an end is of the group of others; ``started_bytes``: of the flows that started in
+            between. None unless ``measure.goodput`` by group was enabled and two such flows started.
         """
         return json.loads(_native.backlog(str(self.folder)))
 

@@ -3,21 +3,26 @@
 //! Stability as the pHost authors measure it (Gao et al., "pHost", CoNEXT 2015): what is outstanding when the last flow starts, less
 //! what is outstanding when half of the flows have started, over what started in between. Near 0: the network keeps up; near 1: nothing
 //! of it came through.
+//!
+//! Flows without an end are left out, with the goodput of their groups: all of their bytes start at once and never arrive, so that what
+//! they deliver would hide what other flows leave under way.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
+use weftline_sim::workload::WITHOUT_END;
 
 use crate::{ResultsError, flow_table, parquet_read, series, shares};
 
 /// Bytes under way at two moments of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Backlog {
-    /// When half of the flows had started, and when the last one did.
+    /// When half of the flows with an end had started, and when the last one did.
     pub half_ns: f64,
     pub last_ns: f64,
-    /// Started but not delivered at these moments; none where an interval of goodput holds such a moment and is longer than the
-    /// time between the two, so that it is not known what was delivered by then.
+    /// Started but not delivered at these moments; none where it is not known what was delivered by then: an interval of goodput
+    /// holds such a moment and is longer than the time between the two, or a flow without an end is of the group of others.
     pub half_bytes: Option<f64>,
     pub last_bytes: Option<f64>,
     /// Started between them.
@@ -33,27 +38,58 @@ impl Backlog {
     }
 }
 
-/// The backlog of the run in `dir`; none if the goodput of groups was not measured or fewer than two flows started.
+/// The flows of a run with an end, and which groups have such flows and others.
+#[derive(Default)]
+struct Started {
+    /// Start and bytes of flows with an end.
+    flows: Vec<(f64, f64)>,
+    groups: BTreeSet<String>,
+    endless_groups: BTreeSet<String>,
+}
+
+impl Started {
+    fn add(&mut self, at: f64, bytes: f64, group: &str) {
+        let has_end = bytes < WITHOUT_END.0 as f64;
+        if has_end {
+            self.flows.push((at, bytes));
+        }
+        let groups = if has_end { &mut self.groups } else { &mut self.endless_groups };
+        if !groups.contains(group) {
+            groups.insert(group.to_string());
+        }
+    }
+
+    /// `goodput`: of each group in bit/s at the ends of intervals.
+    fn backlog(self, goodput: BTreeMap<String, Vec<(f64, f64)>>) -> Option<Backlog> {
+        let of_others = |(group, points)| (!self.endless_groups.contains(&group)).then_some(points);
+        let goodput: Vec<_> = goodput.into_iter().filter_map(of_others).collect();
+        let found = of(self.flows, &goodput)?;
+        let is_known = self.groups.is_disjoint(&self.endless_groups);
+        Some(if is_known { found } else { Backlog { half_bytes: None, last_bytes: None, ..found } })
+    }
+}
+
+/// The backlog of the run in `dir`; none if the goodput of groups was not measured or fewer than two flows with an end started.
 pub fn read(dir: &Path) -> Result<Option<Backlog>, ResultsError> {
-    let groups: Vec<Vec<(f64, f64)>> = series::read(dir, "goodput_bps", 0.0, 0)?
-        .into_iter()
-        .filter(|(entity, _)| series::flow_of(entity).is_none())
-        .map(|(_, points)| points)
-        .collect();
-    if groups.is_empty() {
+    let mut goodput = series::read(dir, "goodput_bps", 0.0, 0)?;
+    goodput.retain(|entity, _| series::flow_of(entity).is_none());
+    if goodput.is_empty() {
         return Ok(None);
     }
     let path = dir.join(flow_table::FILE);
     let foreign = || ResultsError::input(format!("{}: not a table of flows", path.display()));
-    let mut started: Vec<(f64, f64)> = Vec::new();
-    parquet_read::each(&path, &["start_ns", "size_bytes"], &mut |batch| {
+    let mut started = Started::default();
+    parquet_read::each(&path, &["start_ns", "size_bytes", "group"], &mut |batch| {
         let batch = [batch];
         let starts = parquet_read::numbers(&batch, 0).ok_or_else(foreign)?;
         let sizes = parquet_read::numbers(&batch, 1).ok_or_else(foreign)?;
-        started.extend(starts.into_iter().zip(sizes));
+        let (names, groups) = parquet_read::strings(&batch, 2).ok_or_else(foreign)?;
+        for (row, group) in groups.into_iter().enumerate() {
+            started.add(starts[row], sizes[row], &names[group as usize]);
+        }
         Ok(())
     })?;
-    Ok(of(started, &groups))
+    Ok(started.backlog(goodput))
 }
 
 /// Bytes delivered by a time, from rates in bit/s at the ends of intervals that follow each other from time 0. An interval counts by
@@ -127,6 +163,24 @@ mod tests {
         }
         // Between 1 and 3 us nothing is known of when it was delivered.
         assert_eq!(every(5000.0), (None, None));
+    }
+
+    #[test]
+    fn a_flow_without_an_end_changes_nothing_but_where_its_group_has_others() {
+        let rates = |rate: f64| (1..=3).map(|n| (1e3 * f64::from(n), rate)).collect::<Vec<_>>();
+        let goodput = || BTreeMap::from([("web".to_string(), rates(4e9)), ("bulk".to_string(), rates(9e9))]);
+        let beside = |endless: &[&str]| {
+            let mut started = Started::default();
+            flows().into_iter().for_each(|(at, bytes)| started.add(at, bytes, "web"));
+            endless.iter().for_each(|group| started.add(0.0, WITHOUT_END.0 as f64, group));
+            started.backlog(goodput()).expect("flows enough")
+        };
+        let alone = of(flows(), &[rates(4e9)]).expect("flows enough");
+        assert_eq!(beside(&["bulk"]), alone);
+        assert_eq!(beside(&["bulk", "bulk"]), alone);
+        let mixed = beside(&["web", "bulk"]);
+        assert_eq!((mixed.half_bytes, mixed.last_bytes), (None, None));
+        assert_eq!((mixed.half_ns, mixed.started_bytes), (alone.half_ns, alone.started_bytes));
     }
 
     #[test]

@@ -136,6 +136,14 @@ def test_what_starts_and_does_not_arrive_is_a_backlog(tmp_path):
     assert found.backlog()["last_bytes"] > found.backlog()["half_bytes"] > 0
 
 
+def test_groups_of_flows_without_an_end_have_shares(tmp_path):
+    bulk = {"kind": "bulk", "to": "2"}
+    workload = [{**bulk, "hosts": "0", "group": "a"}, {**bulk, "hosts": "1", "group": "b", "start": "1ms"}]
+    measure = {"goodput": {"by": "group", "every": "100us"}}
+    found = run(tmp_path / "run", workload=workload, measure=measure, run={"until": "2ms"})
+    assert (value(found, "share a"), value(found, "share b")) == (1, 0)
+
+
 def test_without_goodput_there_is_no_backlog(tmp_path):
     flow = {"kind": "flows", "flows": [{"src": 0, "dst": 1, "size": "1KB"}]}
     found = run(tmp_path / "run", workload=[flow])

@@ -162,10 +162,8 @@ def backlog_growth(run: Run) -> float | None:
 
 def share_of(group: str) -> Reader:
     def read(run: Run) -> float | None:
-        found = run.backlog()
-        if not found:
-            return None
-        rates = over_time.means_until(run, "goodput_bps", found["last_ns"])
+        last = flow_rows.last_start_ns(run)
+        rates = {} if last is None else over_time.means_until(run, "goodput_bps", last)
         total = sum(rates.values())
         return rates[group] / total if group in rates and total else None
 

@@ -43,7 +43,7 @@ _NEEDED = {
     "queue_p95": "measure.queue_histogram in the scenario",
     "queue_p99": "measure.queue_histogram in the scenario",
     "queue_max": "measure.queue_histogram in the scenario",
-    "backlog_growth": f"measure.goodput by group {_WHILE_FLOWS_START}",
+    "backlog_growth": f"measure.goodput by group {_WHILE_FLOWS_START}, and groups for endless flows alone",
     "sent_share": f"measure.utilisation {_WHILE_FLOWS_START}",
     "received_share": f"measure.utilisation {_WHILE_FLOWS_START}",
     "utilisation_mean": f"measure.utilisation {_WHILE_FLOWS_START}",
