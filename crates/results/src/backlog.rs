@@ -169,16 +169,16 @@ mod tests {
     fn a_flow_without_an_end_changes_nothing_but_where_its_group_has_others() {
         let rates = |rate: f64| (1..=3).map(|n| (1e3 * f64::from(n), rate)).collect::<Vec<_>>();
         let goodput = || BTreeMap::from([("web".to_string(), rates(4e9)), ("bulk".to_string(), rates(9e9))]);
-        let beside = |endless: &[&str]| {
+        let next_to = |endless: &[&str]| {
             let mut started = Started::default();
             flows().into_iter().for_each(|(at, bytes)| started.add(at, bytes, "web"));
             endless.iter().for_each(|group| started.add(0.0, WITHOUT_END.0 as f64, group));
             started.backlog(goodput()).expect("flows enough")
         };
         let alone = of(flows(), &[rates(4e9)]).expect("flows enough");
-        assert_eq!(beside(&["bulk"]), alone);
-        assert_eq!(beside(&["bulk", "bulk"]), alone);
-        let mixed = beside(&["web", "bulk"]);
+        assert_eq!(next_to(&["bulk"]), alone);
+        assert_eq!(next_to(&["bulk", "bulk"]), alone);
+        let mixed = next_to(&["web", "bulk"]);
         assert_eq!((mixed.half_bytes, mixed.last_bytes), (None, None));
         assert_eq!((mixed.half_ns, mixed.started_bytes), (alone.half_ns, alone.started_bytes));
     }

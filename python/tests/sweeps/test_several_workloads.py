@@ -102,7 +102,7 @@ def test_a_number_that_is_partly_without_a_workload_says_so(tmp_path):
 @pytest.mark.parametrize(
     "other", [{"count": 80}, {"count": 80, "start": "1us"}, {"duration": "20ms"}, {"count": 80, "group": "b"}]
 )
-def test_an_overload_by_a_number_of_flows_is_not_hidden_by_a_workload_beside_it(other, tmp_path):
+def test_an_overload_by_a_number_of_flows_is_not_hidden_by_another_workload(other, tmp_path):
     light = {"kind": "poisson", "size": "20KB", "hosts": "4-5", "to": "6", "load": 0.03}
     heavy = {"kind": "poisson", "size": "20KB", "hosts": "0-2", "to": "7", "count": 400}
 
@@ -152,7 +152,7 @@ def test_jobs_loops_and_traces_that_end_early_are_named_where_the_rest_has_a_cho
     assert named(of_web, web, trace) == ["trace ended"]
     assert named(of_train, {**train, "group": "long", "repeat": 9}, short) == ["short ended"]
     assert named(of_web, {**web, "duration": "2ms"}, {**short, "start": "1ms"}) == ["short began"]
-    # One event, and numbers of what is as long as it is.
+    # One event, and numbers of what has a length of its own.
     assert named(of_web, web, once, event) == named("slowdown_mean of short", web, short) == []
     assert named("slowdown_mean of trace", trace, {**loop, "requests": 3}) == []
     assert named("step_mean of short", short, {**loop, "requests": 500}) == []

@@ -5,7 +5,7 @@ with and without it, and a longer run of the rest changes it. The same holds whe
 leave a gap. Workloads of random arrivals, of bulk flows and of rounds (periodic incasts, repeated
 permutations) are examined.
 
-Jobs of several steps, job files, closed loops and traces are as long as they are. They are examined only for
+Jobs of several steps, job files, closed loops and traces have a length of their own. They are examined only for
 numbers whose own length is a choice too: those of steps, where a job has several, and of flows at random, in
 rounds, in closed loops or of such jobs. Between two traces nothing is named: what both do is all there is.
 """
@@ -68,7 +68,7 @@ class _Asked:
     times: list[tuple[float, float]] = field(default_factory=list)
     """Of each one; an end of 0 is not known."""
     is_own_length: bool = False
-    """Whether one of them is as long as it is: see the head."""
+    """Whether one of them has a length of its own: see the head."""
 
 
 def _asked_times(run: Run, group: str | None) -> dict[str, _Asked]:
@@ -109,7 +109,7 @@ def _has_steps(workload: Mapping[str, Any]) -> bool:
 
 
 def _is_repeated(workload: Mapping[str, Any]) -> bool:
-    """Return whether a workload does the same again and again, as often as the scenario has chosen."""
+    """Return whether a workload does the same again and again, a number of times that the scenario sets."""
     is_random = steady.is_random(workload) or steady.apart(workload) > 0
     return is_random or workload.get("kind") == "closed-loop" or _has_steps(workload)
 
@@ -173,7 +173,7 @@ def _last_ends(folder: Path, modified: int, group: str, begins: tuple[float, ...
 def _there(run: Run, group: str, asked: _Asked) -> list[tuple[float, float]]:
     """Return the times in which workloads of a group are there, apart and in order.
 
-    Each lasts until the flows end that start before the next one begins, and as long as it is to.
+    Each lasts until the flows end that start before the next one begins, and for its own duration.
     """
     begins = tuple(sorted({begin for begin, _ in asked.times}))
     ends = [_spans(run)[group].last_end]

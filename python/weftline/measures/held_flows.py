@@ -62,8 +62,8 @@ def _busiest(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         time = _at_ends(flow, CONTROL + AGAIN) + flow.get("nic_again_ps", 0)
         if not used or not time:
             continue
-        most = max(used.values())
-        found = [link for link, share in used.items() if share >= most - CLOSE]
+        highest = max(used.values())
+        found = [link for link, share in used.items() if share >= highest - CLOSE]
         signs = {part["at"] for name in ("trimmed", "lost") for part in flow.get(name, ())}
         found = [link for link in found if link in signs] or found
         for link in found:
@@ -121,10 +121,10 @@ def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str) -> st
     if max(link["used"] for link in links) < BUSY:
         if of["control_ps"] < of["again_ps"]:
             return ""
-        most = max(links, key=lambda link: link["used"])
+        highest = max(links, key=lambda link: link["used"])
         return (
-            f"No link of {their} {paths} was busy while {they} ran ({most['link']}, the busiest, was used "
-            f"{share_text(most['used'])}): {their} own control is the limit, and not a link."
+            f"No link of {their} {paths} was busy while {they} ran ({highest['link']}, the busiest, was used "
+            f"{share_text(highest['used'])}): {their} own control is the limit, and not a link."
         )
     links = [link for link in links if link["held_ps"] >= NAMED * links[0]["held_ps"]]
     named = [

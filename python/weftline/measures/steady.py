@@ -218,7 +218,7 @@ def arrivals(run: Run, group: str | None = None) -> list[Arrivals]:
 def _by_count(run: Run, group: str | None) -> list[Arrivals | None]:
     """Return the flows that start while a workload by a number of flows lasts, for each one of `arrivals`.
 
-    None: it lasts about as long as all arrivals, or has no flows.
+    None: its time is about that of all arrivals, or has no flows.
     """
     workloads = run.scenario.get("workload") or []
     chosen = [one for one in workloads if is_random(one)]
