@@ -5,9 +5,9 @@ with and without it, and a longer run of the rest changes it. The same holds whe
 leave a gap. Workloads of random arrivals, of bulk flows and of rounds (periodic incasts, repeated
 permutations) are examined.
 
-Jobs of several steps, job files, closed loops and traces have a length of their own. They are examined only for
-numbers whose own length is a choice too: those of steps, where a job has several, and of flows at random, in
-rounds, in closed loops or of such jobs. Between two traces nothing is named: what both do is all there is.
+Jobs of several steps, job files, closed loops and traces have a length of their own. They are examined only
+for numbers whose own length is a choice too: those of steps, where a job has several, and of flows at random,
+in rounds, in closed loops or of such jobs. Between two traces nothing is named: what both do is all there is.
 """
 
 from __future__ import annotations
