@@ -33,6 +33,7 @@ pub(crate) mod telemetry;
 mod tests;
 mod traffic;
 pub(crate) mod transport;
+mod unfit_marks;
 
 use std::path::Path;
 
