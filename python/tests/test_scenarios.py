@@ -141,6 +141,22 @@ def test_a_stored_job_of_several_files_runs_again_from_any_folder(tmp_path, monk
 
 
 @pytest.mark.skipif(not hasattr(_native, "Table"), reason="the native module is not built")
+@pytest.mark.parametrize("compression", ["none", "snappy", "gzip", "zstd", "lz4", "brotli"])
+def test_a_trace_in_parquet_is_read_or_its_compression_is_named(tmp_path, compression):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    flow = arrow.table({"src": [0], "dst": [1], "size_bytes": [5000], "start_ns": [0]})
+    parquet.write_table(flow, tmp_path / "t.parquet", compression=compression)
+    scenario = {
+        "topology": {"kind": "star", "hosts": 2, "host_link": {"rate": "10Gbps", "delay": "1us"}},
+        "workload": [{"kind": "trace", "file": str(tmp_path / "t.parquet")}],
+    }
+    if compression in ("lz4", "brotli"):
+        with pytest.raises(InputError, match=r"compression .* is not read, expected none, snappy"):
+            weftline.Scenario(scenario)
+    else:
+        assert weftline.Scenario(scenario).check()
+
+
 def test_the_fastest_network_of_the_uec_needs_the_buffer_that_its_row_names():
     page = Path(__file__).parents[2] / "docs" / "scenario.md"
     row = next(line for line in page.read_text("utf-8").splitlines() if "| `uec-8192-200g`" in line)

@@ -126,12 +126,20 @@ pub fn each(
         let reader = builder.with_projection(mask).with_batch_size(ROWS_PER_BATCH).build();
         // The reader yields columns in the order of the file: find each by its rank among the wanted ones.
         let order: Vec<usize> = roots.iter().map(|r| roots.iter().filter(|o| *o < r).count()).collect();
-        for batch in reader.map_err(|e| error(e.to_string()))? {
-            let batch = batch.map_err(|e| error(e.to_string()))?;
+        for batch in reader.map_err(|e| error(undecoded(&e.to_string())))? {
+            let batch = batch.map_err(|e| error(undecoded(&e.to_string())))?;
             take(batch.project(&order).map_err(|e| error(e.to_string()))?)?;
         }
         Ok(())
     })
+}
+
+/// What an error of the decoder states: a compression that is not compiled in is named with those that are.
+fn undecoded(why: &str) -> String {
+    match why.split_once("Disabled feature at compile time: ") {
+        Some((_, name)) => format!("its compression {name} is not read, expected none, snappy, gzip or zstd"),
+        None => why.to_string(),
+    }
 }
 
 /// Reads a file to its end and forgets what is in it.

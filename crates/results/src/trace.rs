@@ -163,7 +163,9 @@ impl Row<'_> {
             Cell::List(rows) => rows.iter().map(|row| i64::try_from(*row).ok()).collect(),
             Cell::Text(text) if text.trim().is_empty() => Some(Vec::new()),
             Cell::Text(text) => text.split(';').map(|row| row.trim().parse().ok()).collect(),
-            Cell::Real(_) => None,
+            // A column of whole numbers in which some are missing is one of floating point in pandas.
+            Cell::Real(row) if row.is_nan() => Some(Vec::new()),
+            Cell::Real(row) => (row.fract() == 0.0 && row.abs() < 1e15).then(|| vec![*row as i64]),
         };
         rows.ok_or_else(|| {
             format!(

@@ -48,6 +48,34 @@ fn numbers_of_any_width_and_columns_in_any_order_are_read() {
 }
 
 #[test]
+fn a_row_to_wait_for_may_be_a_number_of_floating_point() {
+    let dir = Scratch::new();
+    let mut columns = four(vec![0, 3, 1], vec![1, 2, 0], vec![1, 1, 1], vec![0.0, 1.0, 2.0]);
+    columns.push(("after", Arc::new(Float64Array::from(vec![None, Some(0.0), Some(f64::NAN)]))));
+    let (rows, _) = read(&save(&dir, columns)).unwrap();
+    assert_eq!(rows.iter().map(|row| row.after.clone()).collect::<Vec<_>>(), [vec![], vec![0], vec![]]);
+    let mut columns = four(vec![0], vec![1], vec![1], vec![0.0]);
+    columns.push(("after", Arc::new(Float64Array::from(vec![0.5]))));
+    let text = read(&save(&dir, columns)).unwrap_err().to_string();
+    assert!(text.contains("row 0: after: expected numbers of rows such as \"3;7\""), "{text}");
+}
+
+#[test]
+fn a_table_compressed_by_gzip_is_read() {
+    let dir = Scratch::new();
+    let path = dir.join("trace.parquet");
+    let columns = four(vec![0], vec![1], vec![5], vec![0.0]);
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let gzip = parquet::basic::Compression::GZIP(Default::default());
+    let properties = parquet::file::properties::WriterProperties::builder().set_compression(gzip).build();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(file, batch.schema(), Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    assert_eq!(read(&path).unwrap().0[0].size_bytes, 5);
+}
+
+#[test]
 fn errors_name_file_row_column_and_what_was_expected() {
     let dir = Scratch::new();
     let error = |columns| read(&save(&dir, columns)).unwrap_err().to_string();
