@@ -5,6 +5,9 @@
 //! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
 //! chain of dependent flows takes the sum of its times.
 //!
+//! A flow is no faster than its window allows in each round trip, where a key sets the window, nor than the applications
+//! at its ends write and read.
+//!
 //! A flow that opens a connection by a handshake and slow start takes their round trips in addition. Where
 //! nothing slows a sender down, what it sends above the rate of the narrowest link waits in buffers.
 //!
@@ -43,8 +46,8 @@ use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
 use crate::topology::{HostId, NodeId, Path, PathTimes};
-use crate::transport::{Asks, NicPolicy, TransportConfig, largest_packet};
-use crate::units::Time;
+use crate::transport::{Asks, NicPolicy, Pace, TransportConfig, largest_packet};
+use crate::units::{Rate, Time};
 use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, FlowSource, FlowSpec, Glance, Traffic, TrafficSize};
@@ -246,6 +249,10 @@ pub(super) struct Wire {
     goes_back: bool,
     control: [u32; 2],
     first_window: Option<u32>,
+    in_flight: Option<u64>,
+    applications: [Option<Pace>; 2],
+    /// Bytes of an acknowledgement.
+    answer: u64,
     /// Its controller answers congestion.
     slows_down: bool,
     answers: f64,
@@ -256,6 +263,11 @@ impl Wire {
     /// Size of a full packet.
     pub fn packet(&self) -> u64 {
         self.mtu + self.overhead
+    }
+
+    /// The packets that a flow may have in flight.
+    fn window_packets(&self) -> Option<u64> {
+        Some(self.in_flight?.div_ceil(self.mtu).max(1))
     }
 
     /// Bytes of all packets of a flow.
@@ -313,6 +325,9 @@ impl<'s> Player<'s> {
                 goes_back: transport.facts().goes_back,
                 control: transport.facts().control_packets,
                 first_window: transport.facts().first_window,
+                in_flight: transport.facts().in_flight,
+                applications: transport.facts().applications,
+                answer: framing.ack,
                 slows_down: transport.facts().slows_down(),
                 answers: transport.facts().answers,
                 asks: transport.facts().asks,
@@ -489,10 +504,11 @@ impl<'s> Player<'s> {
             let windows = (own.min(before_loss as f64).max(1.0), steady);
             of_flow::rounds_under_loss(count, lost, windows) * round_trip.as_seconds()
         });
+        let slowest = lossy.max(self.seconds_of_ends(spec, &path));
         // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last
         // one counts.
-        let part = (Time::MAX.as_seconds() / lossy).min(1.0);
-        let lossy = Time((lossy * part * 1e12) as u64);
+        let part = (Time::MAX.as_seconds() / slowest).min(1.0);
+        let slowest = Time((slowest * part * 1e12) as u64);
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
         // What waits for a message of a job starts when it has arrived, for another flow when it is
         // acknowledged.
@@ -502,7 +518,8 @@ impl<'s> Player<'s> {
         let control = opening + if count > 1 { joins } else { 0 };
         let opens = opens || !wire.keeps_connections;
         let control = if opens { control } else { 0 };
-        let pipe = (path.bottleneck.bytes_in(round_trip).0 / wire.packet()).min(before_loss);
+        let held = wire.window_packets().unwrap_or(u64::MAX).min(before_loss);
+        let pipe = (path.bottleneck.bytes_in(round_trip).0 / wire.packet()).min(held);
         let first_window = wire.first_window.filter(|_| opens);
         let starting = first_window.map_or(0.0, |first| of_flow::slow_start(first, count, pipe));
         let latency = latency.saturating_add(Time((starting * round_trip.0 as f64) as u64));
@@ -524,7 +541,7 @@ impl<'s> Player<'s> {
             // Between the first link and the last.
             first: packets as f32 * path.hops as f32 * 0.5,
             bits: bytes as f64 * 8.0 * part,
-            ends: self.now.saturating_add(latency).saturating_add(crossing.time.max(lossy)),
+            ends: self.now.saturating_add(latency).saturating_add(crossing.time.max(slowest)),
             start: self.now,
             source: arrival.source,
             order: arrival.order,
@@ -539,6 +556,23 @@ impl<'s> Player<'s> {
             of.controlled += u64::from(control > 0.0);
         }
         self.add(flow, &arrival);
+    }
+
+    /// Seconds that a flow takes whatever its path carries: as long as its windows and the applications at its ends need.
+    fn seconds_of_ends(&self, spec: &FlowSpec, path: &Path) -> f64 {
+        let wire = &self.wires[usize::from(spec.transport)];
+        let count = spec.size.div_ceil(wire.mtu);
+        let window = wire.window_packets().filter(|&packets| packets < count);
+        let of_windows = window.and_then(|window| {
+            let round =
+                self.times.base_rtt(spec.src, spec.dst, wire.packet().saturating_add(wire.answer), false)?;
+            let line_rate = Rate(self.fabric.line_rate(spec.src, spec.dst, path));
+            let packet = line_rate.transmission_time(wire.packet());
+            Some(of_flow::seconds_of_windows(count, window, round, packet))
+        });
+        let applications = wire.applications.iter().flatten();
+        let of_applications = applications.map(|pace| of_flow::seconds_of_application(spec.size, pace));
+        of_applications.fold(of_windows.unwrap_or(0.0), f64::max)
     }
 
     /// What the messages of a job bring to the links; none without messages.

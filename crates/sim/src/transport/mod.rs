@@ -37,7 +37,7 @@ pub use binding::{Leaving, NicPolicy};
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::{Hold, Timeouts};
 pub use parameters::{
-    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, PacketRun, ReadContext, ReceiverTimer, RunContext,
+    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, Pace, PacketRun, ReadContext, ReceiverTimer, RunContext,
     TransportParameters, rounded,
 };
 pub use settings::Settings;

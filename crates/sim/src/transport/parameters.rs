@@ -272,6 +272,21 @@ pub fn held_by_buffers(
     })
 }
 
+/// A window that is less than what the path in use that holds most has in flight, which a flow cannot fill then. `kind`: of the
+/// transport; `payload`: of its full packets.
+pub fn narrow_window(run: &RunContext, (kind, payload): (&str, u32), window: Bytes) -> Option<String> {
+    let (rtt, held) = run.fullest_path(payload, kind);
+    let max_rate = (u128::from(window.0) * 8_000_000_000_000 / u128::from(rtt.0.max(1))) as u64;
+    (window.0 < held).then(|| {
+        format!(
+            "transport.window = {window}: over the path that holds most ({} in a base RTT of {rtt}) a flow sends at most {}: set \
+             window to that or more, or to \"auto\"",
+            Bytes(rounded(held)),
+            Rate(rounded(max_rate))
+        )
+    })
+}
+
 /// Rounded up to two digits.
 pub fn rounded(value: u64) -> u64 {
     let unit = 10u64.pow(value.max(10).ilog10() - 1);
@@ -473,6 +488,10 @@ pub struct Facts<'a> {
     /// Packets of the first window, which follows a handshake and doubles every round trip; none: a flow
     /// starts at once, at its rate.
     pub first_window: Option<u32>,
+    /// Bytes of payload that a flow may have sent and not acknowledged, if a key limits them.
+    pub in_flight: Option<u64>,
+    /// The paces of the applications at both ends of a flow, if they have one.
+    pub applications: [Option<Pace>; 2],
     /// Packets that a receiver sends for each data packet, such as an acknowledgement and a pull.
     pub answers: f64,
     /// What receivers ask for by the rates of their own links, if they do.
@@ -525,6 +544,8 @@ impl Default for Facts<'_> {
             openings: None,
             control_packets: [0; 2],
             first_window: None,
+            in_flight: None,
+            applications: [None; 2],
             answers: 1.0,
             asks: None,
             needs_host: None,
@@ -534,6 +555,15 @@ impl Default for Facts<'_> {
             ns_per_hop: 100.0,
         }
     }
+}
+
+/// What a flow is not faster than, whatever its path carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Of payload.
+    pub rate: Rate,
+    /// Bytes of payload of a flow that do not wait for it.
+    pub ahead: u64,
 }
 
 /// A receiver asks for packets at the rate of its own link, whatever links before it carry, and again for

@@ -1,6 +1,7 @@
 //! What follows for one flow from its path, its losses and its first window.
 
 use crate::topology::Path;
+use crate::transport::Pace;
 use crate::units::Time;
 
 /// A packet is sent at most about this often, as a run whose flows stall ends.
@@ -46,6 +47,21 @@ pub fn rounds_under_loss(packets: u64, loss: f64, (first, steady): (f64, f64)) -
     let last = (steady * steady + left).max(0.0).sqrt();
     let faster = ((steady + first) / (steady + last)).ln() * 2.0 / loss;
     ((packets - faster) / steady).max(0.0)
+}
+
+/// Seconds that this many packets take until the last one has been sent, if only `window` of them may be sent and
+/// not acknowledged. `round`: from the first packet of a window to its acknowledgement; `packet`: of a packet at the
+/// rate of the path.
+pub fn seconds_of_windows(packets: u64, window: u64, round: Time, packet: Time) -> f64 {
+    let window = window.max(1);
+    let full = packets.saturating_sub(1) / window;
+    let rest = packets - full * window;
+    full as f64 * round.as_seconds() + rest as f64 * packet.as_seconds()
+}
+
+/// Seconds until an application with this pace has written or read what it must of a flow.
+pub fn seconds_of_application(size: u64, pace: &Pace) -> f64 {
+    size.saturating_sub(pace.ahead) as f64 * 8.0 / pace.rate.0.max(1) as f64
 }
 
 /// Base RTT of a path for packets of this size.

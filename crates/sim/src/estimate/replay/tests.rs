@@ -24,6 +24,26 @@ fn a_lone_flow_takes_its_round_trip_and_its_bytes() {
 }
 
 #[test]
+fn a_flow_is_no_faster_than_its_window_and_the_applications_at_its_ends() {
+    let end = |rest: &str| {
+        let flow = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"10MB\" }]\n[transport]\n";
+        played(&format!("{flow}{rest}")).end.as_seconds() * 1e6
+    };
+    // 10 000 packets of 87.2 ns on each of two links, of which 9 990 wait for acknowledgements; these have 60 to 110 B.
+    let windows = |ack: f64| 999.0 * (4.0 + 2.0 * 0.0872 + 2.0 * ack) + 12.0 * 0.0872 + 4.0;
+    let windowed = end("window = \"10KB\"");
+    assert!((windows(0.0048)..windows(0.0088)).contains(&windowed), "{windowed}");
+    assert_eq!(end("window = \"1MB\""), end(""));
+    // Two segments are less than a round trip holds.
+    let buffered = end("kind = \"tcp\"\nsend_buffer = \"2920B\"") / (10e6 / 2920.0 * 4.2);
+    assert!((0.97..1.1).contains(&buffered), "{buffered}");
+    let written = end("kind = \"tcp\"\napp_rate = \"100Mbps\"");
+    assert!((written / 0.8e6 - 1.0).abs() < 1e-3, "{written}");
+    let read = end("kind = \"tcp\"\napp_read_rate = \"100Mbps\"\nreceive_buffer = \"5MB\"");
+    assert!((read / 0.4e6 - 1.0).abs() < 1e-3, "{read}");
+}
+
+#[test]
 fn an_incast_is_in_flight_to_the_end_with_all_its_windows() {
     let replay = played("kind = \"incast\"\nsenders = 4\nreceiver = 0\nsize = \"1MB\"");
     assert_eq!((replay.flows_in_flight, replay.flows_waiting), (4, 0));

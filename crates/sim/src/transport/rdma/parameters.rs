@@ -14,7 +14,7 @@ use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, names};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
-    far_text, is_far, warnings_of_law,
+    far_text, is_far, narrow_window, warnings_of_law,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -342,6 +342,11 @@ impl TransportParameters for RdmaConfig {
                 && self.window.is_none()
                 && !matches!(self.controller.needs().window, Window::None))
             .then_some("transport.base_rtt"),
+            in_flight: [self.window, self.recovery.irn().and_then(|irn| irn.bdp_cap)]
+                .into_iter()
+                .flatten()
+                .map(|bytes| bytes.0)
+                .min(),
             connection_place: size_of::<QueuePair>() as u64,
             ns_per_hop: self.controller.ns_per_hop(),
             differs: self.differs(),
@@ -397,13 +402,17 @@ impl TransportParameters for RdmaConfig {
             return Vec::new();
         }
         let (base_rtt, window) = self.base_rtt_and_window(run);
+        let narrow = self.window.and_then(|window| narrow_window(run, (Self::DOC.name, self.mtu), window));
         if let Some(own) = self.controller.window() {
             let framing = self.framing(run.telemetry);
             let packet = framing.data_bytes(framing.payload) as u32;
             let (rtt, held) = run.fullest_path(self.mtu, Self::DOC.name);
-            return warnings_of_law(&own.law, packet, base_rtt, (rtt, held.min(window.unwrap_or(u64::MAX))));
+            let held = (rtt, held.min(window.unwrap_or(u64::MAX)));
+            let of_law = warnings_of_law(&own.law, packet, base_rtt, held);
+            return narrow.into_iter().chain(of_law).collect();
         }
-        let mut found: Vec<String> = self.controller.unfit(base_rtt).into_iter().collect();
+        let mut found: Vec<String> = narrow.into_iter().collect();
+        found.extend(self.controller.unfit(base_rtt));
         let framing = self.framing(run.telemetry);
         let packet = framing.data_bytes(framing.payload);
         found.extend(

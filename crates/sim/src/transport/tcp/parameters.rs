@@ -22,7 +22,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
+    Facts, Framing, HostPlan, Overtaken, Pace, ReadContext, RunContext, TransportParameters, derived_times,
     held_by_buffers, warnings_of_law,
 };
 use crate::transport::plb::{self, PlbParameters};
@@ -141,8 +141,9 @@ impl TransportParameters for TcpConfig {
     }
 
     fn facts(&self) -> Facts<'_> {
+        let (application, mss) = (&self.application, u64::from(self.mss.max(1)));
         Facts {
-            keeps_connections: self.application.rate.is_none(),
+            keeps_connections: application.rate.is_none(),
             fills_queue: true,
             overtaken: match self.recovery.rack {
                 Some(_) => Overtaken::WaitedFor {
@@ -172,6 +173,12 @@ impl TransportParameters for TcpConfig {
             spreads_flows: self.plb.is_some(),
             control_packets: [if self.fin { 6 } else { 3 }, 0],
             first_window: Some(self.initial_window),
+            // Of a buffer, whole segments.
+            in_flight: Some(self.send_buffer.min(self.receive_buffer) / mss * mss),
+            applications: [
+                application.rate.map(|rate| Pace { rate, ahead: application.message.into() }),
+                application.read_rate.map(|rate| Pace { rate, ahead: self.receive_buffer }),
+            ],
             ns_per_hop: WINDOW_NS_PER_HOP,
             ..Facts::default()
         }
