@@ -15,6 +15,8 @@ use crate::units::{Rate, Time};
 const WINDOWLESS_ROUND_TRIPS: u64 = 4;
 /// Maximum number of times that a packet is requested and sent.
 const MOST_SENDINGS: f64 = 1000.0;
+/// Where headers of trimmed packets and answers would fill a link, runs carried this share of its rate in data.
+const DATA_LEFT: f64 = 1.0 / 12.0;
 /// If a flow takes this much longer than on its own link alone, another link limits it.
 const LIMITED_ELSEWHERE: f64 = 1.01;
 
@@ -26,6 +28,8 @@ type Changes<'c> = (&'c Course<'c>, &'c [f64]);
 struct Shared {
     bits_per_second: f64,
     flows: u32,
+    /// Hosts that have flows there, if they are counted: senders and receivers.
+    ends: [u32; 2],
     /// Bits that the flows there had left at the last arrival.
     backlog: f64,
     last_arrival: Time,
@@ -67,6 +71,8 @@ impl Shared {
 /// to every switch.
 pub struct Fabric {
     shared: Vec<Shared>,
+    /// Of links between switches and hosts: flows of the host there. None: they are not counted.
+    of_hosts: Option<FxHashMap<(u32, HostId), u32>>,
     /// Of shared links whose rates change, in bit/s by state of the network.
     changing: FxHashMap<u32, Vec<f64>>,
     /// By host: the node of its switch; none for hosts with several.
@@ -87,6 +93,8 @@ pub struct Crossing {
     pub places: [u32; 4],
     /// The present rates there, in bit/s.
     rates: [f64; 4],
+    /// Its time there.
+    seconds: [f64; 4],
     /// Transmission time of its bytes.
     pub time: Time,
     /// Its share of its own link.
@@ -95,6 +103,26 @@ pub struct Crossing {
     queues: bool,
     /// Some link of its path has a lower rate than its first one.
     narrows: bool,
+}
+
+/// What becomes of the packets of a flow that its receiver requests.
+pub struct Requested {
+    /// How many times each is sent until it arrives.
+    pub sendings: f64,
+    /// The time that the flow takes at least.
+    pub seconds: f64,
+}
+
+/// Requests of receivers, and what answers them.
+pub struct Requests {
+    pub asks: Asks,
+    pub round_trip: Time,
+    /// Bytes that may wait at a port.
+    pub waiting: u64,
+    /// Bytes of what is left of a packet that does not fit, over those of the packet; none: it is dropped.
+    pub trimmed: Option<f64>,
+    /// Bytes of all answers to a packet, over those of the packet.
+    pub answers: f64,
 }
 
 /// Index of the entry that limits nothing, and its rate.
@@ -111,8 +139,9 @@ impl Fabric {
         let (switch_of, links_of_host, links_of_flow) = (vec![None; hosts], vec![0; hosts], vec![1; hosts]);
         let slowest_hop = vec![f64::INFINITY; topology.nodes.len()];
         let changing = FxHashMap::default();
+        let of_hosts = None;
         let mut fabric =
-            Fabric { shared, changing, switch_of, links_of_host, links_of_flow, slowest_hop, buffer };
+            Fabric { shared, of_hosts, changing, switch_of, links_of_host, links_of_flow, slowest_hop, buffer };
         for (link, id) in topology.links.iter().zip(0..) {
             for (near, far, end) in [(link.a, link.b, 0), (link.b, link.a, 1)] {
                 let places = match (routes.host_at(near), routes.host_at(far)) {
@@ -166,31 +195,42 @@ impl Fabric {
         path.bottleneck.0.max(1).saturating_mul(u64::from(links(src).min(links(dst))))
     }
 
-    /// How many times a packet between these hosts is sent until it arrives, if receivers ask at their links'
-    /// rate for what narrower links lose. `waiting`: bytes that may wait at a port; `trimmed`: bytes of what
-    /// is left of a packet that does not fit, over those of the packet, which take room on the narrow link.
+    /// What becomes of a flow's packets if all receivers that have flows on its links between switches ask at the rate of their
+    /// own links, as far as the senders there can answer, for what narrower links lose.
     ///
     /// ```text
-    /// m = O / D      O: the requested rate; D + (O - D) h = C      C: of the narrowest link; h: trimmed
+    /// m = O / D                        O: the requested rate; D: of data that a link carries
+    /// D + (O - D) h + O' a = C         C: of the link; h: of a trimmed packet's header; a: of answers; O': the other way
     /// ```
-    pub fn sendings(
-        &self,
-        crossing: &Crossing,
-        asks: &Asks,
-        round_trip: Time,
-        (waiting, trimmed): (u64, Option<f64>),
-    ) -> f64 {
-        let [source, destination, up, down] = crossing.rates;
-        let narrowest = up.min(down);
-        let flows = f64::from(self.shared[crossing.places[1] as usize].flows.max(1));
-        let asked = (asks.share * destination).min(flows * source);
-        let room = waiting as f64 + narrowest * round_trip.as_seconds() / 8.0;
-        if asked <= narrowest || flows * asks.unanswered as f64 <= room {
-            return 1.0;
+    ///
+    /// Headers and answers go first. What is dropped takes no room on the link.
+    pub fn requested(&self, crossing: &Crossing, requests: &Requests) -> Requested {
+        let mut found = Requested { sendings: 1.0, seconds: 0.0 };
+        let [_, _, up, down] = crossing.places;
+        if up == UNLIMITED || down == UNLIMITED {
+            return found;
         }
-        let header = trimmed.unwrap_or(0.0).min(0.99);
-        let delivered = (narrowest - asked * header) / (1.0 - header);
-        if delivered > 0.0 { (asked / delivered).clamp(1.0, MOST_SENDINGS) } else { MOST_SENDINGS }
+        let [source, destination, ..] = crossing.rates;
+        let asked = |place: u32| {
+            let [senders, receivers] = self.shared[place as usize].ends.map(f64::from);
+            (requests.asks.share * receivers * destination).min(senders * source)
+        };
+        for (end, place, back) in [(2, up, up + 1), (3, down, down - 1)] {
+            let (link, asked, answered) = (crossing.rates[end], asked(place), asked(back));
+            let flows = f64::from(self.shared[place as usize].flows);
+            let room = requests.waiting as f64 + link * requests.round_trip.as_seconds() / 8.0;
+            if asked <= link || flows * requests.asks.unanswered as f64 <= room {
+                continue;
+            }
+            let data = match requests.trimmed.map(|header| header.min(0.99)) {
+                Some(header) => (link - asked * header - answered * requests.answers) / (1.0 - header),
+                None => link,
+            };
+            let data = data.max(link * DATA_LEFT);
+            found.sendings = found.sendings.max((asked / data).clamp(1.0, MOST_SENDINGS));
+            found.seconds = found.seconds.max(crossing.seconds[end] * link / data);
+        }
+        found
     }
 
     /// The rate in bit/s at which messages that keep to one path each are slowed down where some of them take the slowest next
@@ -239,6 +279,7 @@ impl Fabric {
         let alone = bits / line_rate as f64;
         let mut seconds = [0.0; 4];
         let mut rates = [0.0; 4];
+        self.count(places, true);
         for ((place, seconds), rate) in places.into_iter().zip(&mut seconds).zip(&mut rates) {
             let changes = course.and_then(|course| Some((course, self.changing.get(&place)?.as_slice())));
             let shared = &mut self.shared[place as usize];
@@ -251,6 +292,7 @@ impl Fabric {
         Crossing {
             places,
             rates,
+            seconds,
             time: Time((longest * 1e12).round() as u64),
             own: Rate(((rates[0] / f64::from(flows)) as u64).clamp(1, line_rate)),
             queues: longest > LIMITED_ELSEWHERE * seconds[0],
@@ -260,9 +302,33 @@ impl Fabric {
 
     /// A flow that crossed these links has ended after this many bits.
     pub fn leave(&mut self, places: [u32; 4], bits: f64) {
+        self.count(places, false);
         for place in places {
             self.shared[place as usize].flows -= 1;
             self.shared[place as usize].sent += bits;
+        }
+    }
+
+    /// Counts the hosts that have flows on links between switches from now on.
+    pub fn count_hosts(&mut self) {
+        self.of_hosts = Some(FxHashMap::default());
+    }
+
+    /// A flow begins or ends at its hosts.
+    fn count(&mut self, [out, into, up, down]: [u32; 4], begins: bool) {
+        let Some(of_hosts) = &mut self.of_hosts else { return };
+        for place in [up, down].into_iter().filter(|&place| place != UNLIMITED) {
+            for (end, host) in [(out - 1) / 2, (into - 2) / 2].into_iter().enumerate() {
+                let ends = &mut self.shared[place as usize].ends[end];
+                let flows = of_hosts.entry((place, host)).or_default();
+                if begins {
+                    *ends += u32::from(*flows == 0);
+                    *flows += 1;
+                } else {
+                    *flows -= 1;
+                    *ends -= u32::from(*flows == 0);
+                }
+            }
         }
     }
 

@@ -34,7 +34,7 @@ use rustc_hash::FxHashMap;
 use drawn::Drawn;
 
 use super::course::Course;
-use super::fabric::Fabric;
+use super::fabric::{Fabric, Requests};
 use super::failing;
 use super::graphs::{Hashed, Links};
 use super::loads::Loads;
@@ -342,6 +342,9 @@ impl<'s> Player<'s> {
         let at_first = shares::at_first(&scenario.switch.balancer);
         fabric.begin_at_any(network, &Usable::of(network, at_first));
         fabric.change(&(1..).zip(&usable[1..]).map(of_state).collect::<Vec<_>>());
+        if scenario.transports.iter().any(|transport| transport.facts().asks.is_some()) {
+            fabric.count_hosts();
+        }
         let queue = scenario.switch.queue.facts();
         let packet = largest_packet(&scenario.transports, &scenario.telemetry);
         Player {
@@ -504,7 +507,19 @@ impl<'s> Player<'s> {
             let windows = (own.min(before_loss as f64).max(1.0), steady);
             of_flow::rounds_under_loss(count, lost, windows) * round_trip.as_seconds()
         });
-        let slowest = lossy.max(self.seconds_of_ends(spec, &path));
+        let requested = wire.asks.map(|asks| {
+            let share = |bytes: f64| bytes / wire.packet() as f64;
+            let requests = Requests {
+                asks,
+                round_trip,
+                waiting: self.port_room,
+                trimmed: self.trims.then(|| share(wire.overhead as f64)),
+                answers: share(wire.answers * wire.answer as f64),
+            };
+            self.fabric.requested(&crossing, &requests)
+        });
+        let of_requests = requested.as_ref().map_or(0.0, |requested| requested.seconds);
+        let slowest = lossy.max(self.seconds_of_ends(spec, &path)).max(of_requests);
         // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last
         // one counts.
         let part = (Time::MAX.as_seconds() / slowest).min(1.0);
@@ -524,10 +539,7 @@ impl<'s> Player<'s> {
         let starting = first_window.map_or(0.0, |first| of_flow::slow_start(first, count, pipe));
         let latency = latency.saturating_add(Time((starting * round_trip.0 as f64) as u64));
         let resent = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
-        let trimmed = self.trims.then(|| wire.overhead as f64 / wire.packet() as f64);
-        let asked_for = wire.asks.map_or(1.0, |asks| {
-            self.fabric.sendings(&crossing, &asks, round_trip, (self.port_room, trimmed))
-        });
+        let asked_for = requested.as_ref().map_or(1.0, |requested| requested.sendings);
         // On half of its path a packet has not come to where it may be dropped; the headers of trimmed ones
         // cross all of it.
         let again = if self.trims { asked_for } else { (asked_for + 1.0) / 2.0 };

@@ -44,6 +44,33 @@ fn a_flow_is_no_faster_than_its_window_and_the_applications_at_its_ends() {
 }
 
 #[test]
+fn what_all_receivers_behind_a_link_request_is_trimmed_there_and_sent_again() {
+    let pairs = [(0, 4), (1, 5), (2, 6), (3, 7), (4, 0), (5, 1), (6, 2), (7, 3)];
+    let flow = |(src, dst)| format!("{{ src = {src}, dst = {dst}, size = \"14.36MB\" }}");
+    let played = |gbps: u32| {
+        let text = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 1\nhosts_per_leaf = 4\nhost_link.rate = \"100Gbps\"\n\
+             fabric_link.rate = \"{gbps}Gbps\"\n[transport]\nkind = \"ndp\"\n[[workload]]\nkind = \"flows\"\nflows = [{}]\n",
+            pairs.map(flow).join(", ")
+        );
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        scenario.map(|scenario| scenario.estimate().replay).unwrap()
+    };
+    let whole = played(400);
+    // 10 000 packets of 1 500 B of four flows; headers, acknowledgements and pulls of 64 B; pulls ask for 0.99 of a
+    // link. Runs of all pairs with 400 Gb/s on links of 100 took 1.6 ms (this law: 1.5), and on 50, with the minimum
+    // share of data, 11.7 (16).
+    let left = |gbps: f64| (gbps - 3.0 * 0.99 * 400.0 * 64.0 / 1500.0) / (1.0 - 64.0 / 1500.0);
+    for (gbps, data) in [(100, left(100.0)), (50, 50.0 / 12.0)] {
+        let narrow = played(gbps);
+        let end = 4.0 * 10_000.0 * 12.0 / data;
+        assert!((0.0..30.0).contains(&(narrow.end.as_seconds() * 1e6 - end)), "{} {end}", narrow.end);
+        assert!(narrow.packet_hops > 2.0 * whole.packet_hops, "{} {}", narrow.packet_hops, whole.packet_hops);
+    }
+    assert!(whole.end < Time::from_us(1300), "{}", whole.end);
+}
+
+#[test]
 fn an_incast_is_in_flight_to_the_end_with_all_its_windows() {
     let replay = played("kind = \"incast\"\nsenders = 4\nreceiver = 0\nsize = \"1MB\"");
     assert_eq!((replay.flows_in_flight, replay.flows_waiting), (4, 0));
