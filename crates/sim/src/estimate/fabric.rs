@@ -140,8 +140,16 @@ impl Fabric {
         let slowest_hop = vec![f64::INFINITY; topology.nodes.len()];
         let changing = FxHashMap::default();
         let of_hosts = None;
-        let mut fabric =
-            Fabric { shared, of_hosts, changing, switch_of, links_of_host, links_of_flow, slowest_hop, buffer };
+        let mut fabric = Fabric {
+            shared,
+            of_hosts,
+            changing,
+            switch_of,
+            links_of_host,
+            links_of_flow,
+            slowest_hop,
+            buffer,
+        };
         for (link, id) in topology.links.iter().zip(0..) {
             for (near, far, end) in [(link.a, link.b, 0), (link.b, link.a, 1)] {
                 let places = match (routes.host_at(near), routes.host_at(far)) {
@@ -188,6 +196,15 @@ impl Fabric {
         }
     }
 
+    /// Takes what hosts send and receive at most, in bit/s.
+    pub fn limit_hosts(&mut self, rate: f64) {
+        for place in 1..=2 * self.switch_of.len() as u32 {
+            let now = &mut self.shared[place as usize].bits_per_second;
+            let later = self.changing.get_mut(&place).into_iter().flatten();
+            later.chain([now]).for_each(|own| *own = own.min(rate));
+        }
+    }
+
     /// The rate in bit/s at which a flow can cross the links of a path: where its packets leave by all links
     /// of a host, as many paths as both hosts have links.
     pub fn line_rate(&self, src: HostId, dst: HostId, path: &Path) -> u64 {
@@ -195,12 +212,13 @@ impl Fabric {
         path.bottleneck.0.max(1).saturating_mul(u64::from(links(src).min(links(dst))))
     }
 
-    /// What becomes of a flow's packets if all receivers that have flows on its links between switches ask at the rate of their
-    /// own links, as far as the senders there can answer, for what narrower links lose.
+    /// What becomes of a flow's packets if all receivers that have flows on its links between switches ask at the
+    /// rate of their own links, as far as the senders there can answer, for what narrower links lose.
     ///
     /// ```text
     /// m = O / D                        O: the requested rate; D: of data that a link carries
-    /// D + (O - D) h + O' a = C         C: of the link; h: of a trimmed packet's header; a: of answers; O': the other way
+    /// D + (O - D) h + O' a = C         C: of the link; h: of a trimmed packet's header; a: of answers to O',
+    ///                                  which is requested over the link's other direction
     /// ```
     ///
     /// Headers and answers go first. What is dropped takes no room on the link.

@@ -5,8 +5,8 @@
 //! (1 - load) flows per link, as processor sharing does; in an incast all flows are in flight to the end; a
 //! chain of dependent flows takes the sum of its times.
 //!
-//! A flow is no faster than its window allows in each round trip, where a key sets the window, nor than the applications
-//! at its ends write and read.
+//! A flow is no faster than its window allows in each round trip, where a key sets the window, nor than the
+//! applications at its ends write and read.
 //!
 //! A flow that opens a connection by a handshake and slow start takes their round trips in addition. Where
 //! nothing slows a sender down, what it sends above the rate of the narrowest link waits in buffers.
@@ -342,6 +342,12 @@ impl<'s> Player<'s> {
         let at_first = shares::at_first(&scenario.switch.balancer);
         fabric.begin_at_any(network, &Usable::of(network, at_first));
         fabric.change(&(1..).zip(&usable[1..]).map(of_state).collect::<Vec<_>>());
+        let host_rates = scenario.transports.iter().map(|transport| transport.facts().host_rate);
+        if let Some(rate) =
+            host_rates.collect::<Option<Vec<Rate>>>().and_then(|rates| rates.into_iter().max())
+        {
+            fabric.limit_hosts(rate.0 as f64);
+        }
         if scenario.transports.iter().any(|transport| transport.facts().asks.is_some()) {
             fabric.count_hosts();
         }
@@ -570,7 +576,7 @@ impl<'s> Player<'s> {
         self.add(flow, &arrival);
     }
 
-    /// Seconds that a flow takes whatever its path carries: as long as its windows and the applications at its ends need.
+    /// Seconds that its windows and the applications at its ends allow a flow at least.
     fn seconds_of_ends(&self, spec: &FlowSpec, path: &Path) -> f64 {
         let wire = &self.wires[usize::from(spec.transport)];
         let count = spec.size.div_ceil(wire.mtu);

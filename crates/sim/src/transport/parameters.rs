@@ -272,17 +272,17 @@ pub fn held_by_buffers(
     })
 }
 
-/// A window that is less than what the path in use that holds most has in flight, which a flow cannot fill then. `kind`: of the
+/// A window that is smaller than what fills the path in use with the largest bandwidth-delay product. `kind`: of the
 /// transport; `payload`: of its full packets.
 pub fn narrow_window(run: &RunContext, (kind, payload): (&str, u32), window: Bytes) -> Option<String> {
     let (rtt, held) = run.fullest_path(payload, kind);
     let max_rate = (u128::from(window.0) * 8_000_000_000_000 / u128::from(rtt.0.max(1))) as u64;
     (window.0 < held).then(|| {
         format!(
-            "transport.window = {window}: over the path that holds most ({} in a base RTT of {rtt}) a flow sends at most {}: set \
-             window to that or more, or to \"auto\"",
-            Bytes(rounded(held)),
-            Rate(rounded(max_rate))
+            "transport.window = {window}: a flow over a path with a base RTT of {rtt} sends at most {}; set window to {} or more, \
+             or to \"auto\"",
+            Rate(rounded(max_rate)),
+            Bytes(rounded(held))
         )
     })
 }
@@ -492,6 +492,8 @@ pub struct Facts<'a> {
     pub in_flight: Option<u64>,
     /// The paces of the applications at both ends of a flow, if they have one.
     pub applications: [Option<Pace>; 2],
+    /// What a host sends at most, and receives, in packets with their headers, if its links do not decide that alone.
+    pub host_rate: Option<Rate>,
     /// Packets that a receiver sends for each data packet, such as an acknowledgement and a pull.
     pub answers: f64,
     /// What receivers ask for by the rates of their own links, if they do.
@@ -546,6 +548,7 @@ impl Default for Facts<'_> {
             first_window: None,
             in_flight: None,
             applications: [None; 2],
+            host_rate: None,
             answers: 1.0,
             asks: None,
             needs_host: None,

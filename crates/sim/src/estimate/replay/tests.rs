@@ -71,6 +71,17 @@ fn what_all_receivers_behind_a_link_request_is_trimmed_there_and_sent_again() {
 }
 
 #[test]
+fn hosts_with_timeslots_are_all_as_fast_as_the_slowest() {
+    let flow = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"14.6MB\" }]\n[transport]\nkind = \"fastpass\"\n";
+    let end = |rest: &str| played(&format!("{flow}{rest}")).end.as_seconds() * 1e6;
+    // 10 000 timeslots, of 17/16 of the 120 ns and 1.2 us of a packet at 100 and 10 Gb/s.
+    let slow = "[[topology.override]]\nbetween = [\"host5\", \"s0\"]\nrate = \"10Gbps\"\n";
+    for (rest, slot) in [("", 0.1275), (slow, 1.275)] {
+        assert!((0.0..10.0).contains(&(end(rest) - 10_000.0 * slot)), "{}", end(rest));
+    }
+}
+
+#[test]
 fn an_incast_is_in_flight_to_the_end_with_all_its_windows() {
     let replay = played("kind = \"incast\"\nsenders = 4\nreceiver = 0\nsize = \"1MB\"");
     assert_eq!((replay.flows_in_flight, replay.flows_waiting), (4, 0));

@@ -23,7 +23,7 @@ use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Bytes, Rate, Time, two_digits};
 use std::ops::Range;
 
 const STARTS: &[(&str, &str)] = &[
@@ -36,15 +36,21 @@ const PUBLISHED_RATE: Rate = Rate::from_gbps(10);
 const MIN_TIMEOUT: Time = Time::from_us(1);
 const MAX_TIME: Time = Time::from_ms(100_000);
 
+/// The rates of the links of hosts that workloads use, without one host.
+fn rates_used(topology: &Topology, without: Option<HostId>) -> impl Iterator<Item = Rate> {
+    let mut used = vec![false; topology.nodes.len()];
+    let hosts = topology.hosts().into_iter().zip(0..).take(topology.ordinary_hosts());
+    hosts.filter(|&(_, host)| Some(host) != without).for_each(|(node, _)| used[node as usize] = true);
+    topology
+        .links
+        .iter()
+        .filter(move |link| used[link.a as usize] || used[link.b as usize])
+        .map(|link| link.rate)
+}
+
 /// What a packet takes on the slowest link of a host that workloads use; bounded, so that no sum can wrap.
 fn packet_time(topology: Option<&Topology>, bytes: u32) -> Time {
-    let slowest = topology.and_then(|topology| {
-        let mut used = vec![false; topology.nodes.len()];
-        let hosts = topology.hosts();
-        hosts.iter().take(topology.ordinary_hosts()).for_each(|&host| used[host as usize] = true);
-        let links = topology.links.iter().filter(|link| used[link.a as usize] || used[link.b as usize]);
-        links.map(|link| link.rate).min()
-    });
+    let slowest = topology.and_then(|topology| rates_used(topology, None).min());
     let rate = slowest.unwrap_or(PUBLISHED_RATE);
     Rate(rate.0.max(1)).transmission_time(u64::from(bytes)).min(Time::from_ms(1))
 }
@@ -63,6 +69,8 @@ pub struct FastpassConfig {
     pub retry: Time,
     /// After this time without timeslots a source repeats its request.
     pub request_timeout: Time,
+    /// The length of a timeslot follows from the slowest host.
+    pub auto_slot: bool,
     /// Every packet with a choice of paths has a label of its own.
     pub spray: bool,
 }
@@ -71,6 +79,11 @@ impl FastpassConfig {
     /// Bytes of a full data packet.
     pub fn packet(&self) -> u32 {
         self.mtu + self.header
+    }
+
+    /// One packet in each timeslot.
+    fn host_rate(&self) -> Rate {
+        Rate((u128::from(self.packet()) * 8_000_000_000_000 / u128::from(self.arbiter.slot.0.max(1))) as u64)
     }
 }
 
@@ -121,6 +134,7 @@ impl TransportParameters for FastpassConfig {
             p.complain("kind", message.to_string());
         }
         let (epoch, slot) = epoch_and_slot(p, packet_time(cx.topology, mtu + header));
+        let auto_slot = p.peek("slot").is_none();
         let start = start(p, epoch, (cx.base_rtt)(control));
         let help = "computation time of the arbiter before its schedules leave (published: none)";
         let compute_time = bounded(p, "compute_time", Time::ZERO, (Time::ZERO, Time::from_ms(100)), help);
@@ -155,7 +169,17 @@ impl TransportParameters for FastpassConfig {
                            set arbiter, or on a leaf-spine network topology.extra_hosts = 1 for a separate host";
             p.warn(message.into());
         }
-        Some(FastpassConfig { mtu, header, control, class, arbiter, retry, request_timeout, spray })
+        Some(FastpassConfig {
+            mtu,
+            header,
+            control,
+            class,
+            arbiter,
+            retry,
+            request_timeout,
+            auto_slot,
+            spray,
+        })
     }
 
     fn of(transport: &TransportConfig) -> Option<&FastpassConfig> {
@@ -182,6 +206,7 @@ impl TransportParameters for FastpassConfig {
             one_nic: Some("the arbiter gives a host one packet in every timeslot of one link"),
             longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS).max(self.retry),
             needs_host: Some(("transport.arbiter", self.arbiter.host)),
+            host_rate: Some(self.host_rate()),
             ns_per_hop: 58.0,
             ..Facts::default()
         }
@@ -245,7 +270,7 @@ impl TransportParameters for FastpassConfig {
                 arbiter.epoch
             )
         });
-        warning.into_iter().chain(self.lead_for_few(run)).collect()
+        warning.into_iter().chain(self.held_back(run)).chain(self.lead_for_few(run)).collect()
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {
@@ -285,6 +310,20 @@ impl TransportParameters for FastpassConfig {
 }
 
 impl FastpassConfig {
+    /// Timeslots that follow the slowest of hosts with links of different rates.
+    fn held_back(&self, run: &RunContext) -> Option<String> {
+        let slowest = rates_used(run.topology, None).min()?;
+        let fastest = rates_used(run.topology, Some(self.arbiter.host)).max()?;
+        (self.auto_slot && slowest < fastest).then(|| {
+            format!(
+                "transport.slot: timeslots are {} for all hosts, because the slowest link of a host ({slowest}) needs this time for a \
+                 packet: hosts with links of up to {fastest} send and receive at most {}; give all hosts links of the same rate",
+                self.arbiter.slot,
+                Rate(two_digits(self.host_rate().0))
+            )
+        })
+    }
+
     /// A lead that follows the longest round trip where that of most hosts is far shorter.
     fn lead_for_few(&self, run: &RunContext) -> Option<String> {
         let StartRule::Boundary { lead } = self.arbiter.start else { return None };
