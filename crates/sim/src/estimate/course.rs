@@ -146,6 +146,24 @@ impl<'s> Course<'s> {
     }
 }
 
+/// The network with the rates that links have from the start on and keep, where that is not as it was built.
+pub fn lasting(scenario: &Scenario) -> Option<Network> {
+    let Network { topology, routes } = &scenario.network;
+    let mut last: FxHashMap<LinkId, (Time, Rate)> = FxHashMap::default();
+    for event in &scenario.failures.events {
+        if let Change::LinkRate(link, rate) = event.change {
+            last.insert(link, (event.at, rate));
+        }
+    }
+    last.retain(|&link, &mut (at, rate)| at == Time::ZERO && topology.links[link as usize].rate != rate);
+    if last.is_empty() {
+        return None;
+    }
+    let mut topology = topology.clone();
+    last.into_iter().for_each(|(link, (_, rate))| topology.links[link as usize].rate = rate);
+    Some(Network { topology, routes: routes.clone() })
+}
+
 /// The network in a state: links that are down carry nothing, and no route leads over them.
 fn network(scenario: &Scenario, state: &State) -> Network {
     let mut topology = scenario.network.topology.clone();

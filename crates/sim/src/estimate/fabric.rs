@@ -174,6 +174,13 @@ impl Fabric {
         fabric
     }
 
+    /// Takes the rates that links have where nothing changes.
+    pub fn begin_with(&mut self, first: &Fabric) {
+        for (now, first) in self.shared.iter_mut().zip(&first.shared) {
+            now.bits_per_second = first.bits_per_second;
+        }
+    }
+
     /// Takes what links can carry where flows that keep to their next hops begin at any of them, as often at each.
     pub fn begin_at_any(&mut self, network: &Network, usable: &Usable) {
         for (link, id) in network.topology.links.iter().zip(0..) {

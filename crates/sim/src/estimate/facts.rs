@@ -2,9 +2,9 @@
 
 use super::offered::Span;
 use super::replay::MAX_FLOWS;
-use super::shares::Usable;
+use super::shares::{Limiting, Usable};
 use super::tiers;
-use super::{Estimate, Replay, Work, graphs, recurring};
+use super::{Estimate, Replay, Work, course, graphs, recurring};
 use crate::config::{SwitchConfig, Until};
 use crate::net::buffer::{BufferedPort, headroom};
 use crate::net::ecn::EcnThreshold;
@@ -124,8 +124,7 @@ fn processor_facts(scenario: &Scenario) -> Value {
 }
 
 fn topology_facts(scenario: &Scenario) -> Value {
-    let network = &scenario.network;
-    let usable = Usable::of(network, scenario.switch.balancer.facts().shares);
+    let (network, lasting) = (&scenario.network, course::lasting(scenario));
     let topology = &network.topology;
     let mut links: Vec<(Rate, Time, u64)> = Vec::new();
     for link in &topology.links {
@@ -135,6 +134,8 @@ fn topology_facts(scenario: &Scenario) -> Value {
         }
     }
     links.sort_unstable();
+    let at_first = lasting.as_ref().unwrap_or(network);
+    let usable = Usable::of(at_first, Limiting::of(scenario, at_first).brought);
     let link = |&(rate, delay, count): &(Rate, Time, u64)| json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "count": count });
     json!({
         "nodes": topology.nodes.len(),
@@ -144,7 +145,7 @@ fn topology_facts(scenario: &Scenario) -> Value {
         "links": topology.links.len(),
         "kinds_of_link": links.iter().map(link).collect::<Vec<_>>(),
         "diameter_hops": network.diameter(),
-        "oversubscription": tiers::oversubscription(network, &usable),
+        "oversubscription": tiers::oversubscription(at_first, &usable),
     })
 }
 

@@ -39,9 +39,10 @@ use super::fabric::Fabric;
 use super::failing::Slowed;
 use super::loads::Loads;
 pub use super::nics::Hashed;
+use super::odds::Paths;
 use super::replay::Wire;
 use super::rounds::Rounds;
-use crate::topology::{HostId, PathTimes};
+use crate::topology::{HostId, Path, PathTimes};
 use crate::transport::NicPolicy;
 use crate::units::{Rate, Time};
 use crate::workload::graph::listed::{Listed, Op, SendEnds};
@@ -66,16 +67,31 @@ pub struct Links<'t> {
     pub nics: NicPolicy,
     /// All packets of a message take one path.
     pub one_path: bool,
+    /// And if next hops have unequal rates, some message takes a slow one.
+    pub meets_slow: bool,
     pub loads: &'t Loads,
     /// By links that have failed or are slow.
     pub slowed: &'t Slowed,
     pub hashed: &'t Hashed,
+    /// None: next hops have equal rates, or balancers heed how busy they are.
+    pub paths: Option<&'t Paths<'t>>,
 }
 
 impl Links<'_> {
+    /// The best path where next hops have unequal rates.
+    pub fn at_best(&self, ends: (HostId, HostId), path: Path) -> Path {
+        self.paths.map_or(path, |paths| paths.best(ends, path))
+    }
+
+    /// The rate in bit/s at which messages are slowed down that keep to one path each.
+    pub fn slowest_path(&self, src: HostId, dst: HostId) -> f64 {
+        if self.meets_slow { self.fabric.slowest_path(src, dst) } else { f64::INFINITY }
+    }
+
     /// Of messages between two hosts, if this many ranks of the sender's host send, over connections that have these NICs.
     fn between(&self, src: HostId, dst: HostId, (sharing, taken): (u32, &[Option<u32>])) -> Limits {
         let Some(path) = self.times.pair(src, dst) else { return Limits::default() };
+        let path = self.at_best((src, dst), path);
         let packet = path.bottleneck.transmission_time(self.wire.packet());
         let hops = u64::from(path.hops.saturating_sub(1));
         let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
@@ -84,7 +100,7 @@ impl Links<'_> {
         let own = self.rate_of_nics(src, dst, taken).min(all);
         // Connections take paths of their own, as the packets of all NICs do.
         let paths = if self.nics == NicPolicy::All { self.fabric.nics(src) } else { 1.0 };
-        let slowest = self.fabric.slowest_path(src, dst).min(self.narrowest(src, dst, taken).0.max(1) as f64);
+        let slowest = self.slowest_path(src, dst).min(self.narrowest(src, dst, taken).0.max(1) as f64);
         let path = if self.one_path { slowest * connections.max(paths) } else { own };
         let (slow, beyond) = self.slowed.between(src, dst);
         let bits = 8.0 * f64::from(sharing);

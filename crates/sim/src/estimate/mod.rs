@@ -18,6 +18,7 @@ mod failing;
 mod graphs;
 mod loads;
 mod nics;
+mod odds;
 mod offered;
 mod recurring;
 mod replay;
@@ -45,6 +46,7 @@ use crate::units::{Bytes, Time, two_digits};
 use crate::workload::TrafficSize;
 use crate::workload::graph::Repeated;
 use crate::workload::graph::source::LISTED;
+use odds::Ends;
 use offered::Overload;
 
 /// (bytes that packets and flows in flight use, factor on the cost of a hop), interpolated over the logarithm
@@ -276,7 +278,9 @@ impl Estimate {
         .into_iter()
         .collect();
         found.extend(self.clock_warning(scenario, size));
-        found.extend(shares::warning(scenario));
+        let lasting = course::lasting(scenario);
+        found.extend(shares::warning(scenario, lasting.as_ref().unwrap_or(&scenario.network)));
+        found.extend(self.replay.ends.map(|ends| ends_warning(scenario, ends)));
         found.extend(self.replay.overload.as_ref().map(overload_warning));
         found.extend(recurring::warnings(scenario, self));
         if size.complete && size.drawn == size.flows {
@@ -364,6 +368,18 @@ fn overload_warning(Overload { links, share, .. }: &Overload) -> String {
         "workload: flows bring {:.0} % of what {links} can carry, with headers: queues grow until the arrivals end, so that completion \
          times depend on how long the run is; lower the load",
         100.0 * share
+    )
+}
+
+/// Warns of an end that depends on the next hops that flows take.
+fn ends_warning(scenario: &Scenario, Ends { early, late, chance }: Ends) -> String {
+    let [early, late] = [early, late].map(|time| Time(two_digits(time.0)));
+    format!(
+        "switch.balancer: \"{}\" has next hops of unequal rates to choose from for flows that decide when the run ends: with \
+         a chance of {:.0} % one of them takes a slow one; the run ends at about {early} if none does, and at about {late} if \
+         one does",
+        scenario.switch.balancer.name(),
+        100.0 * chance
     )
 }
 

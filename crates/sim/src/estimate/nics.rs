@@ -103,7 +103,7 @@ impl Links<'_> {
     pub fn narrowest(&self, src: HostId, dst: HostId, nics: &[Option<u32>]) -> Rate {
         let ports = nics.iter().flat_map(|&nic| self.shares(src, dst, nic));
         let ways = ports.filter_map(|(port, _)| self.times.way(src, dst, port));
-        ways.map(|way| way.path.bottleneck).min().unwrap_or(Rate(1))
+        ways.map(|way| self.at_best((src, dst), way.path).bottleneck).min().unwrap_or(Rate(1))
     }
 
     /// The ports by which the packets of a connection leave, each with its share of them.

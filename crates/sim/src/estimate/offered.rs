@@ -209,8 +209,13 @@ impl Walker {
 }
 
 impl<'s> Offered<'s> {
-    /// `usable`: by state of the network.
-    pub fn of(scenario: &'s Scenario, course: &'s Course<'s>, usable: &[Usable]) -> Offered<'s> {
+    /// `usable`: by state of the network; `shares`: how next hops divide what workloads bring.
+    pub fn of(
+        scenario: &'s Scenario,
+        course: &'s Course<'s>,
+        usable: &[Usable],
+        shares: Option<Shares>,
+    ) -> Offered<'s> {
         let network = &scenario.network;
         let mut places = Places::of(network);
         let sources = scenario.traffic.sources.iter();
@@ -221,7 +226,6 @@ impl<'s> Offered<'s> {
             })
             .collect();
         let count = recurring.iter().flatten().count();
-        let shares = scenario.switch.balancer.facts().shares;
         let by_destination = matches!(shares, Some(Shares::ByDestination(_)));
         let several_links = places.links_of.iter().any(|&links| links > 1);
         let mut racks: Vec<NodeId> = places.switch_of.iter().flatten().copied().collect();

@@ -16,6 +16,9 @@
 //! arrive, or everything after a lost packet if its transport goes back. Where receivers ask for packets at the
 //! rate of their own links, what narrower links drop or trim is sent again.
 //!
+//! A flow that keeps to one path where next hops have unequal rates may take a slow one, and ends later then (see
+//! [`odds`](super::odds)); so does a job.
+//!
 //! While links are slow or down, flows and what waits at links take the time that the links need in these states
 //! (see [`course`](super::course)).
 //!
@@ -33,18 +36,21 @@ use rustc_hash::FxHashMap;
 
 use drawn::Drawn;
 
-use super::course::Course;
+use super::course::{self, Course};
 use super::fabric::{Fabric, Requests};
 use super::failing;
 use super::graphs::{Hashed, Links};
 use super::loads::Loads;
+use super::odds::{Ends, Late, Odds, Paths};
 use super::offered::{Bits, Left, Offered, Overload, Span};
-use super::shares::{self, Usable};
+use super::shares::{self, Limiting, Usable};
+use crate::balance::Shares;
 use crate::config::Until;
 use crate::engine::soonest::Soonest;
 use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
+use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path, PathTimes};
 use crate::transport::{Asks, NicPolicy, Pace, TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
@@ -66,6 +72,8 @@ pub struct Replay {
     pub packet_hops: f64,
     /// Simulated time at which the last flow, or the run, ends.
     pub end: Time,
+    /// When flows end, where that depends much on the next hops that they take.
+    pub ends: Option<Ends>,
     /// Maximum number of flows in flight.
     pub flows_in_flight: u64,
     /// Connections that stay open to the end and are used by several flows.
@@ -88,8 +96,9 @@ impl Replay {
     /// Replays the first flows of a scenario's traffic. Also returns the size of all of it: every flow is
     /// drawn once, and of those beyond `max_flows` only what sources cannot estimate.
     pub fn of(scenario: &Scenario, max_flows: u64) -> (Replay, TrafficSize) {
-        let course = Course::of(scenario);
-        let mut player = Player::new(scenario, &course);
+        let (course, lasting) = (Course::of(scenario), course::lasting(scenario));
+        let network = lasting.as_ref().unwrap_or(&scenario.network);
+        let mut player = Player::new(scenario, network, &course);
         let glances: Vec<Option<Glance>> =
             scenario.traffic.sources.iter().map(|source| source.glance()).collect();
         let pairs = scenario.traffic.sources.iter().zip(&glances);
@@ -136,9 +145,9 @@ impl Replay {
         if rates > 0.0 && !player.graphs.contains(&true) {
             played.end = played.end.max(Time((size.bytes as f64 * 8e12 / rates) as u64));
         }
-        let (topology, routes) = (&scenario.network.topology, &scenario.network.routes);
+        let (topology, routes) = (&network.topology, &network.routes);
         let nodes: Vec<NodeId> = (0..routes.hosts() as HostId).map(|host| routes.host_node(host)).collect();
-        let several_nics = nics_of_hosts(&scenario.network) > 1;
+        let several_nics = nics_of_hosts(network) > 1;
         // The number of a job's first message, where jobs start in the order of the scenario.
         let mut first = 0u32;
         for OfGraph { graph, loads } in graphs.iter().flatten() {
@@ -152,25 +161,46 @@ impl Replay {
                 _ => Hashed::default(),
             };
             first = first.wrapping_add(graph.messages());
-            let ends = failing::end(
-                topology,
-                &scenario.failures.events,
-                (&nodes, &graph.hosts),
-                graph.flow.start,
-                |slowed| {
-                    let hashed = &hashed;
-                    Links { times, wire, fabric, nics, one_path, loads, slowed, hashed }.duration(graph)
-                },
-            );
-            played.end = played.end.max(ends);
+            let paths = player.paths.as_ref();
+            let ends = |meets_slow: bool| {
+                failing::end(
+                    topology,
+                    &scenario.failures.events,
+                    (&nodes, &graph.hosts),
+                    graph.flow.start,
+                    |slowed| {
+                        let hashed = &hashed;
+                        Links {
+                            times,
+                            wire,
+                            fabric,
+                            nics,
+                            one_path,
+                            meets_slow,
+                            loads,
+                            slowed,
+                            hashed,
+                            paths,
+                        }
+                        .duration(graph)
+                    },
+                )
+            };
+            let meets = paths.filter(|_| one_path).map_or(0.0, |paths| paths.of_job(graph).1);
+            let end = ends(false);
+            played.end = played.end.max(end);
+            if meets > 0.0 {
+                player.late.add((end, ends(true)), meets, false);
+            }
         }
         // Jobs share links.
         if let Some(start) = graphs.iter().flatten().map(|of| of.graph.flow.start).min() {
             let busy = Loads::busiest(graphs.iter().flatten().map(|of| &of.loads), &player.fabric);
             played.end = played.end.max(start.saturating_add(Time((busy * 1e12) as u64)));
         }
+        (played.end, played.ends) = std::mem::take(&mut player.late).end(played.end);
         if let Until::At(stop) = scenario.until {
-            played.end = stop;
+            (played.end, played.ends) = (stop, None);
         }
         (played, size)
     }
@@ -277,6 +307,13 @@ impl Wire {
 }
 
 struct Player<'s> {
+    /// None: flows meet no slow next hops by chance.
+    paths: Option<Paths<'s>>,
+    late: Late,
+    /// By source: it has neither a load nor rounds, and is no job.
+    single_flows: Vec<bool>,
+    /// By transport: the packets of a flow take the next hop that the first of them took.
+    one_path: Vec<bool>,
     times: PathTimes<'s>,
     transports: &'s [TransportConfig],
     sources: &'s [Box<dyn FlowSource>],
@@ -313,8 +350,9 @@ struct Player<'s> {
 }
 
 impl<'s> Player<'s> {
-    fn new(scenario: &'s Scenario, course: &'s Course<'s>) -> Player<'s> {
-        let (network, run) = (&scenario.network, scenario.run());
+    /// `network`: with the rates that links have at the start and keep.
+    fn new(scenario: &'s Scenario, network: &'s Network, course: &'s Course<'s>) -> Player<'s> {
+        let (run, balancer) = (scenario.run(), &scenario.switch.balancer);
         let wire = |transport: &TransportConfig| {
             let framing = transport.framing(&scenario.telemetry);
             Wire {
@@ -333,15 +371,25 @@ impl<'s> Player<'s> {
                 asks: transport.facts().asks,
             }
         };
-        let shares = scenario.switch.balancer.facts().shares;
+        let Limiting { brought, ends } = Limiting::of(scenario, network);
         let usable: Vec<Usable> =
-            (0..course.states()).map(|state| Usable::of(course.network(state), shares)).collect();
+            (0..course.states()).map(|state| Usable::of(course.network(state), ends)).collect();
         let (buffer, nics) = (scenario.switch.buffer.0, scenario.host.nic_policy);
         let of_state = |(state, usable)| Fabric::of(course.network(state), buffer, nics, usable);
         let mut fabric = of_state((0, &usable[0]));
-        let at_first = shares::at_first(&scenario.switch.balancer);
-        fabric.begin_at_any(network, &Usable::of(network, at_first));
         fabric.change(&(1..).zip(&usable[1..]).map(of_state).collect::<Vec<_>>());
+        fabric.begin_with(&Fabric::of(network, buffer, nics, &Usable::of(network, ends)));
+        let at_first = shares::at_first(balancer);
+        fabric.begin_at_any(network, &Usable::of(network, at_first));
+        let single_flows = |source: &Box<dyn FlowSource>| {
+            source.asked().is_none() && source.period().is_none() && source.graph().is_none()
+        };
+        let one_nic = nics != NicPolicy::All || nics_of_hosts(network) <= 1;
+        let one_path = |transport: &TransportConfig| {
+            let facts = transport.facts();
+            let spreads = facts.spreads_flows || balancer.spreads_flows(facts.labels_packets);
+            matches!(balancer.facts().shares, Some(Shares::Equal)) && one_nic && !spreads
+        };
         let host_rates = scenario.transports.iter().map(|transport| transport.facts().host_rate);
         if let Some(rate) =
             host_rates.collect::<Option<Vec<Rate>>>().and_then(|rates| rates.into_iter().max())
@@ -354,6 +402,10 @@ impl<'s> Player<'s> {
         let queue = scenario.switch.queue.facts();
         let packet = largest_packet(&scenario.transports, &scenario.telemetry);
         Player {
+            paths: Paths::of(network).filter(|_| matches!(at_first, Some(Shares::Equal))),
+            late: Late::default(),
+            single_flows: scenario.traffic.sources.iter().map(single_flows).collect(),
+            one_path: scenario.transports.iter().map(one_path).collect(),
             times: PathTimes::new(&network.topology, &network.routes),
             transports: &scenario.transports,
             sources: &scenario.traffic.sources,
@@ -363,7 +415,7 @@ impl<'s> Player<'s> {
             wires: scenario.transports.iter().map(wire).collect(),
             course,
             fabric,
-            offered: Offered::of(scenario, course, &usable),
+            offered: Offered::of(scenario, course, &usable, brought),
             port_room: queue.room(packet).unwrap_or(scenario.switch.buffer).0,
             trims: queue.trims.is_some(),
             dependents: Dependents::new(&scenario.traffic),
@@ -496,6 +548,7 @@ impl<'s> Player<'s> {
     fn start(&mut self, arrival: Arrival, path: Option<Path>) {
         let spec = &arrival.spec;
         let Some(path) = path else { return };
+        let path = self.paths.as_ref().map_or(path, |paths| paths.best((spec.src, spec.dst), path));
         let wire = &self.wires[usize::from(spec.transport)];
         let (count, bytes) = (spec.size.div_ceil(wire.mtu), wire.bytes(spec.size));
         let of_graph = self.graphs.get(usize::from(arrival.source)) == Some(&true);
@@ -573,7 +626,20 @@ impl<'s> Player<'s> {
             of.control += control;
             of.controlled += u64::from(control > 0.0);
         }
+        if opens && self.keeps_to_path(&arrival) {
+            let odds = self.paths.as_ref().map_or(Odds::default(), |paths| paths.between(spec.src, spec.dst));
+            let time = Time((flow.bits / odds.slowest.max(1.0) * 1e12) as u64);
+            let late = flow.ends.max(self.now.saturating_add(latency).saturating_add(time));
+            let is_awaited = !self.dependents.of(arrival.source, arrival.order).is_empty();
+            self.late.add((flow.ends, late), odds.slows, is_awaited);
+        }
         self.add(flow, &arrival);
+    }
+
+    /// Whether the packets of a flow take one next hop each, of a workload without a load.
+    fn keeps_to_path(&self, arrival: &Arrival) -> bool {
+        let of_source = self.single_flows.get(usize::from(arrival.source)) == Some(&true);
+        of_source && self.one_path[usize::from(arrival.spec.transport)]
     }
 
     /// Seconds that its windows and the applications at its ends allow a flow at least.

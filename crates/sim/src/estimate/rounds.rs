@@ -202,11 +202,12 @@ impl Links<'_> {
             let Some(way) = *known.ways.entry(key).or_insert_with(|| self.times.way(src, dst, port)) else {
                 continue;
             };
+            let way = Way { path: self.at_best((src, dst), way.path), ..way };
             let bits = bits * share;
             let [first, last] = [way.path.first, way.last].map(|rate| rate.0.max(1) as f64);
             let mut alone = (bits * out / first).max(bits * into / last);
             if self.one_path && way.path.hops > 2 {
-                let path = fabric.slowest_path(src, dst).min(way.path.bottleneck.0.max(1) as f64);
+                let path = self.slowest_path(src, dst).min(way.path.bottleneck.0.max(1) as f64);
                 alone = alone.max(bits * up.max(down) / path);
             }
             let mut add = |place: Place, seconds: f64| *known.busy.entry(place).or_default() += seconds;

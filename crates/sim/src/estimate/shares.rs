@@ -1,14 +1,21 @@
-//! How much of their links switches can use where they give all next hops equal shares: as soon as the slowest of them is full,
-//! the others get no more.
+//! How much of their links switches can use where they give all next hops equal shares: as soon as the
+//! slowest of them is full, the others get no more.
 //!
 //! ```text
 //! usable rate of a link = f C, the highest for any flows:   f: share of the flows that it gets, C = min (rate / f) of all links
 //! ```
 //!
-//! Of a switch, the flows are those to one host, which get equal parts at its next hops: n links can carry n times the rate of the
-//! slowest. Of a pod, they go from one of its switches with hosts to one host outside, and `C` is over the links that leave the pod.
-//! What comes to a switch or a pod is taken to come by the paths by which it would leave.
+//! Of a switch, the flows are those to one host, which get equal parts at its next hops: n links can carry n
+//! times the rate of the slowest. Of a pod, they go from one of its switches with hosts to one host outside,
+//! and `C` is over the links that leave the pod. What comes to a switch or a pod is taken to come by the
+//! paths by which it would leave.
+//!
+//! That limits what is divided over the next hops: packets of one flow that take all of them, a load, rounds,
+//! and jobs with many messages at a time, whose operations wait for the slowest. Flows without an end, and
+//! those that start together, run each as fast as its own next hop allows, and subflows of a connection leave
+//! slow next hops to others: together they use all links.
 
+use super::odds::{Paths, SURE};
 use super::tiers::Pods;
 use crate::balance::{BalancerConfig, Reorders, Shares};
 use crate::scenario::Scenario;
@@ -27,7 +34,8 @@ pub struct Usable<'n> {
     network: &'n Network,
     /// Empty where `destinations` are.
     ports: Ports,
-    /// A host for each set of switches that hosts have links to; empty where links can use all of their rates.
+    /// A host for each set of switches that hosts have links to; empty where links can use all of their
+    /// rates.
     destinations: Vec<HostId>,
     /// By link: among the links of its first end, and among those of its second.
     rates: Vec<[f64; 2]>,
@@ -143,8 +151,8 @@ impl<'n> Usable<'n> {
         self.ports[node as usize].first().map(|&(_, switch)| switch)
     }
 
-    /// The links by which flows from a switch to a host leave the pod of the switch, each with its share of the flows; none for a
-    /// host in the pod.
+    /// The links by which flows from a switch to a host leave the pod of the switch, each with its share of
+    /// the flows; none for a host in the pod.
     fn leaving(&self, pods: &Pods, from: NodeId, host: HostId) -> Vec<(LinkId, f64)> {
         let pod = pods.at(from);
         let (mut found, mut shares) = (Vec::new(), FxHashMap::default());
@@ -183,17 +191,62 @@ pub fn keeps_to_path(balancer: &BalancerConfig) -> bool {
     }
 }
 
-/// How flows divide among next hops of which nothing is known yet. What keeps to its path stays there: the slowest flows, for
-/// which the others of a job wait, do not pause.
+/// How flows divide among next hops of which nothing is known yet. What keeps to its path stays there: the
+/// slowest flows, for which the others of a job wait, do not pause.
 pub fn at_first(balancer: &BalancerConfig) -> Option<Shares> {
     balancer.facts().shares.or_else(|| keeps_to_path(balancer).then_some(Shares::Equal))
 }
 
-/// Links of a switch, or of a pod, that the balancer of a scenario cannot fill.
-pub fn warning(scenario: &Scenario) -> Option<String> {
-    let (network, balancer) = (&scenario.network, &scenario.switch.balancer);
+/// How packets divide among next hops, where that limits what links carry.
+pub struct Limiting {
+    /// What the workloads bring can use no more, however long it lasts.
+    pub brought: Option<Shares>,
+    /// The workloads end no earlier.
+    pub ends: Option<Shares>,
+}
+
+impl Limiting {
+    pub fn of(scenario: &Scenario, network: &Network) -> Limiting {
+        let (balancer, sources) = (&scenario.switch.balancer, &scenario.traffic.sources);
+        let all = balancer.facts().shares;
+        let as_divided = Limiting { brought: all, ends: all };
+        let paths = Paths::of(network).filter(|_| matches!(all, Some(Shares::Equal)) && !sources.is_empty());
+        let Some(paths) = paths else { return as_divided };
+        let (mut even, mut over_time) = (1.0, false);
+        for source in sources {
+            let graph = source.graph();
+            let first = || source.clone_box().next().map(|flow| flow.transport);
+            let Some(transport) = graph.as_ref().map(|graph| graph.flow.transport).or_else(first) else {
+                continue;
+            };
+            let facts = scenario.transports[usize::from(transport)].facts();
+            if facts.subflows.is_some() {
+                continue;
+            }
+            let is_load = source.asked().is_some() || source.period().is_some();
+            if is_load || balancer.spreads_flows(facts.labels_packets) {
+                return as_divided;
+            }
+            let (uneven, divides) = match graph {
+                Some(graph) => {
+                    let (uneven, _) = paths.of_job(&graph);
+                    (uneven, uneven >= SURE)
+                }
+                None => paths.of_flows(source.as_ref()),
+            };
+            (even, over_time) = (even * (1.0 - uneven), over_time || divides);
+        }
+        let when = |limits: bool| if limits { all } else { None };
+        Limiting { brought: when(over_time), ends: when(over_time || 1.0 - even >= SURE) }
+    }
+}
+
+/// Links of a switch, or of a pod, that the balancer of a scenario cannot fill. `network`: while nothing
+/// changes.
+pub fn warning(scenario: &Scenario, network: &Network) -> Option<String> {
+    let balancer = &scenario.switch.balancer;
     let topology = &network.topology;
-    let usable = Usable::of(network, balancer.facts().shares);
+    let usable = Usable::of(network, Limiting::of(scenario, network).brought);
     if usable.destinations.is_empty() || scenario.rules.like != "none" {
         return None;
     }
@@ -213,8 +266,8 @@ pub fn warning(scenario: &Scenario) -> Option<String> {
         rates.dedup();
         let rates: Vec<String> = rates.iter().map(ToString::to_string).collect();
         let text = format!(
-            "switch.balancer: {} have {}, and \"{}\" gives all next hops equal shares: {} of {} can be used, as no next hop gets more than \
-             the slowest one carries. Set a balancer that heeds how busy links are, or give next hops equal rates",
+            "switch.balancer: {} have {}, and \"{}\" gives all next hops equal shares: {} of {} can be used by what divides over them, \
+             as no next hop gets more than the slowest one carries. Set a balancer that heeds how busy links are, or give next hops equal rates",
             from(),
             rates.join(" and "),
             balancer.name(),
