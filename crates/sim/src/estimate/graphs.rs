@@ -265,6 +265,9 @@ enum Due {
     Arrival { from: u32, op: u32 },
 }
 
+/// Two hosts, and the NIC that messages between them take.
+type Pair = (HostId, HostId, Option<u32>);
+
 /// The operations of a list, in the order of time.
 struct Play<'p> {
     links: &'p Links<'p>,
@@ -282,7 +285,7 @@ struct Play<'p> {
     /// By collective operation: the ranks that have joined, and their operations.
     joined: FxHashMap<u32, Vec<(u32, u32)>>,
     /// Of hosts: what limits a message, and the shared links between switches.
-    pairs: FxHashMap<(HostId, HostId, Option<u32>), (Limits, [u32; 2])>,
+    pairs: FxHashMap<Pair, (Limits, [u32; 2])>,
     extents: Vec<(&'p Law, Extent)>,
     /// By group, and the messages of the operation.
     groups: FxHashMap<(u32, u32), Costs>,

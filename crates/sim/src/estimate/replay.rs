@@ -381,7 +381,7 @@ impl<'s> Player<'s> {
         fabric.begin_with(&Fabric::of(network, buffer, nics, &Usable::of(network, ends)));
         let at_first = shares::at_first(balancer);
         fabric.begin_at_any(network, &Usable::of(network, at_first));
-        let single_flows = |source: &Box<dyn FlowSource>| {
+        let single_flows = |source: &dyn FlowSource| {
             source.asked().is_none() && source.period().is_none() && source.graph().is_none()
         };
         let one_nic = nics != NicPolicy::All || nics_of_hosts(network) <= 1;
@@ -404,7 +404,12 @@ impl<'s> Player<'s> {
         Player {
             paths: Paths::of(network).filter(|_| matches!(at_first, Some(Shares::Equal))),
             late: Late::default(),
-            single_flows: scenario.traffic.sources.iter().map(single_flows).collect(),
+            single_flows: scenario
+                .traffic
+                .sources
+                .iter()
+                .map(|source| single_flows(source.as_ref()))
+                .collect(),
             one_path: scenario.transports.iter().map(one_path).collect(),
             times: PathTimes::new(&network.topology, &network.routes),
             transports: &scenario.transports,

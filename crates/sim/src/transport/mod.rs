@@ -44,7 +44,7 @@ pub use settings::Settings;
 pub use switches::SwitchDefaults;
 pub use wire_format::WireFormat;
 
-use crate::congestion::window::{FlowPath, WindowConfig};
+use crate::congestion::window::{FlowPath, TimeKey, WindowConfig};
 use crate::counters::CounterSet;
 use crate::measure::FlowRecord;
 use crate::net::PortId;
@@ -420,7 +420,7 @@ impl TransportConfig {
         each_kind!(self, own => own.window_at_loss(loss, round_trip))
     }
 
-    pub fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+    pub fn longest_times(&self) -> Vec<TimeKey> {
         each_kind!(self, own => own.longest_times())
     }
 

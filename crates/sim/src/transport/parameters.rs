@@ -7,7 +7,7 @@ use super::controllers::Controllers;
 use super::switches::SwitchDefaults;
 use super::wire_format::WireFormat;
 use crate::compat::Rules;
-use crate::congestion::window::WindowConfig;
+use crate::congestion::window::{TimeKey, WindowConfig};
 use crate::congestion::{ControllerConfig, ExternalController};
 use crate::doc::SchemeDoc;
 use crate::net::switch::SwitchConfig;
@@ -89,7 +89,7 @@ pub trait TransportParameters: Sized {
         None
     }
     /// [`WindowConfig::longest_times`] of its law.
-    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+    fn longest_times(&self) -> Vec<TimeKey> {
         Vec::new()
     }
     /// The figures that `weftline check` prints; none is printed as null.

@@ -286,6 +286,9 @@ pub trait WindowController {
     fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
+/// A key that holds a time, and the value that it should have with a base RTT.
+pub type TimeKey = (&'static str, fn(Time) -> Time);
+
 /// Parameters of a law, read from a scenario once, from which the state of every flow is created.
 pub trait WindowParameters: Sized {
     type State: WindowController;
@@ -335,7 +338,7 @@ pub trait WindowParameters: Sized {
     }
     /// What to set for flows over short paths, if times in the targets of all flows follow the largest base RTT
     /// of the network: the keys, and for a base RTT their values.
-    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+    fn longest_times(&self) -> Vec<TimeKey> {
         Vec::new()
     }
     /// The key and the largest window in packets, if a parameter limits it.
@@ -415,7 +418,7 @@ impl WindowConfig {
     }
     /// What to set for flows over short paths, if times in the targets of all flows follow the largest base RTT
     /// of the network: the keys, and for a base RTT their values.
-    pub fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+    pub fn longest_times(&self) -> Vec<TimeKey> {
         each_kind!(self, law => law.longest_times())
     }
     /// The key and the largest window in packets, if a parameter limits it.

@@ -32,8 +32,8 @@
 //! Parameters: see [`SwiftParameters::read`].
 
 use super::{
-    Acked, Change, Congestion, CongestionWindow, FlowPath, Profile, Signal, WindowContext, WindowController,
-    WindowParameters,
+    Acked, Change, Congestion, CongestionWindow, FlowPath, Profile, Signal, TimeKey, WindowContext,
+    WindowController, WindowParameters,
 };
 use crate::compat::Rules;
 use crate::congestion::SchemeDoc;
@@ -188,11 +188,11 @@ impl WindowParameters for SwiftParameters {
         (self.base_target == Some(BASE_TARGET)).then_some(("base_target", BASE_TARGET, base_rtt))
     }
 
-    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
-        let parts: [(&'static str, Option<Time>, fn(Time) -> Time); 2] =
-            [("per_hop", self.per_hop, hop_of), ("range", self.range, range_of)];
-        let derived = parts.into_iter().filter(|(_, given, _)| self.base_target.is_none() && given.is_none());
-        derived.map(|(key, _, of)| (key, of)).collect()
+    fn longest_times(&self) -> Vec<TimeKey> {
+        let parts: [(Option<Time>, TimeKey); 2] =
+            [(self.per_hop, ("per_hop", hop_of)), (self.range, ("range", range_of))];
+        let derived = parts.into_iter().filter(|(given, _)| self.base_target.is_none() && given.is_none());
+        derived.map(|(_, key)| key).collect()
     }
 
     fn max_packets(&self) -> Option<(&'static str, f64)> {

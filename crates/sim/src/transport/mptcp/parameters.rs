@@ -4,7 +4,7 @@
 
 use super::Mptcp;
 use super::stream::MAX_SUBFLOWS;
-use crate::congestion::window::Profile;
+use crate::congestion::window::{Profile, TimeKey};
 use crate::doc::SchemeDoc;
 use crate::engine::random::RandomStream;
 use crate::parameters::{Parameters, Value};
@@ -257,7 +257,7 @@ impl TransportParameters for MptcpConfig {
         Some(if self.tcp.controller.couples() { of_subflow } else { f64::from(self.subflows) * of_subflow })
     }
 
-    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+    fn longest_times(&self) -> Vec<TimeKey> {
         self.tcp.longest_times()
     }
 

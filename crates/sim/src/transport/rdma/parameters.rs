@@ -3,7 +3,7 @@
 
 use super::irn::{self, IrnConfig};
 use super::pair::{MAX_BACKOFF, QueuePair};
-use crate::congestion::window::{Profile, WindowConfig};
+use crate::congestion::window::{Profile, TimeKey, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
 use crate::doc::SchemeDoc;
 use crate::net::ecn::EcnDefaults;
@@ -354,7 +354,7 @@ impl TransportParameters for RdmaConfig {
         }
     }
 
-    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+    fn longest_times(&self) -> Vec<TimeKey> {
         let window = self.controller.window().filter(|_| self.base_rtt.is_none());
         window.map_or(Vec::new(), |window| window.law.longest_times())
     }

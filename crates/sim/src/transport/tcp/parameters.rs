@@ -14,7 +14,7 @@ use super::config::{
 };
 use super::like_ns3;
 use crate::congestion::window::NS_PER_HOP as WINDOW_NS_PER_HOP;
-use crate::congestion::window::{Profile, WindowConfig};
+use crate::congestion::window::{Profile, TimeKey, WindowConfig};
 use crate::doc::SchemeDoc;
 use crate::net::ecn::EcnDefaults;
 use crate::parameters::{Parameters, Value};
@@ -188,7 +188,7 @@ impl TransportParameters for TcpConfig {
         self.controller.window_at_loss(loss, round_trip)
     }
 
-    fn longest_times(&self) -> Vec<(&'static str, fn(Time) -> Time)> {
+    fn longest_times(&self) -> Vec<TimeKey> {
         self.controller.longest_times()
     }
 
