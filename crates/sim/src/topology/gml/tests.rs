@@ -69,8 +69,8 @@ fn no_warning_names_a_default_that_the_scenario_states() {
     };
     let [delay, rate] = &warnings(false, false)[..] else { panic!("two warnings") };
     assert!(delay.contains("default_delay") && rate.contains("default_rate"));
-    assert_eq!(warnings(true, false), std::slice::from_ref(&delay));
-    assert_eq!(warnings(false, true), std::slice::from_ref(&rate));
+    assert_eq!(warnings(true, false), std::slice::from_ref(delay));
+    assert_eq!(warnings(false, true), std::slice::from_ref(rate));
 }
 
 #[test]
