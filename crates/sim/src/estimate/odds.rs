@@ -207,7 +207,7 @@ pub struct Late {
     delays: Vec<(Time, f64)>,
     /// No run ends before this; and the number of entries at which those that end before are taken out.
     latest: Time,
-    most: usize,
+    limit: usize,
 }
 
 impl Late {
@@ -221,10 +221,10 @@ impl Late {
             self.delays.push((late.saturating_sub(end), chance));
         }
         self.ends.push((late, chance));
-        if self.ends.len() > self.most {
+        if self.ends.len() > self.limit {
             let latest = self.latest;
             self.ends.retain(|&(late, _)| late > latest);
-            self.most = (2 * self.ends.len()).max(LOOKED_AT as usize);
+            self.limit = (2 * self.ends.len()).max(LOOKED_AT as usize);
         }
     }
 

@@ -1,8 +1,8 @@
 //! How long a collective operation takes in which ranks send to several others: round by round.
 //!
-//! A message is in the round of the longest chain of messages that it waits for. Each round takes as long as
-//! its busiest link, and the chunks of a channel follow each other by as much as the link takes that is
-//! busiest in all rounds together:
+//! A message is in the round of the longest chain of messages that it waits for. Each round takes the time of
+//! its busiest link, and the chunks of a channel follow each other at the distance of the time of the link that
+//! is busiest in all rounds together:
 //!
 //! ```text
 //! T = Σ_d (α_d + max_l b_dl / R_l) + (c - 1) max_l Σ_d b_dl / R_l
@@ -111,7 +111,7 @@ fn first_chunks(law: &Law, members: u32) -> Option<Vec<Vec<u32>>> {
     Some(rounds)
 }
 
-/// What is known of the messages of an operation while its rounds are gone through.
+/// What is known of the messages of an operation while its rounds are looked at.
 #[derive(Default)]
 struct Known {
     ways: FxHashMap<(HostId, HostId, u32), Option<Way>>,

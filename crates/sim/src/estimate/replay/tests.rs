@@ -44,7 +44,7 @@ fn a_flow_is_no_faster_than_its_window_and_the_applications_at_its_ends() {
 }
 
 #[test]
-fn what_all_receivers_behind_a_link_request_is_trimmed_there_and_sent_again() {
+fn what_all_receivers_past_a_link_request_is_trimmed_there_and_sent_again() {
     let pairs = [(0, 4), (1, 5), (2, 6), (3, 7), (4, 0), (5, 1), (6, 2), (7, 3)];
     let flow = |(src, dst)| format!("{{ src = {src}, dst = {dst}, size = \"14.36MB\" }}");
     let played = |gbps: u32| {

@@ -33,13 +33,13 @@ impl Kinds {
         Kinds(kinds)
     }
 
-    /// So many hosts at most, of every kind in proportion to its number.
+    /// A number of hosts up to the limit, of every kind in proportion to its number.
     pub fn in_proportion(&self, limit: usize) -> Vec<HostId> {
         let all: Vec<HostId> = self.0.iter().flatten().copied().collect();
         spread(&all, limit).copied().collect()
     }
 
-    /// So many hosts at most, as many of a rare kind as of a frequent one.
+    /// A number of hosts up to the limit, equally many of a rare kind and of a frequent one.
     pub fn of_each(&self, limit: usize) -> Vec<HostId> {
         if self.0.iter().map(Vec::len).sum::<usize>() <= limit {
             return self.in_proportion(limit);
@@ -49,7 +49,7 @@ impl Kinds {
     }
 }
 
-/// So many at most, evenly spread, the first one among them.
+/// A number of them up to the limit, evenly spread, the first one among them.
 fn spread<T>(all: &[T], limit: usize) -> impl Iterator<Item = &T> {
     all.iter().step_by(all.len().div_ceil(limit).max(1))
 }
