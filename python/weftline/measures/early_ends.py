@@ -28,6 +28,8 @@ from weftline.runs import Run
 
 SHARE = 0.9
 """A workload that is there for this share of the time of the others, or longer, is there for all of it."""
+SHARE_OF_OWN = 0.75
+"""The same of what has a length of its own: two equal jobs that share a network need not end together."""
 
 
 def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
@@ -204,9 +206,9 @@ class Partly(NamedTuple):
 
 
 def _partly_there(
-    group: str, there: Sequence[tuple[float, float]], first: float, last: float
+    group: str, there: Sequence[tuple[float, float]], first: float, last: float, enough: float
 ) -> list[Partly]:
-    """Return the longest part of a time without a group, if it is absent for over a tenth of the time."""
+    """Return the longest part of a time without a group, if it is there for less than the share `enough`."""
     if first >= last:
         return []
     within = [(max(begin, first), min(end, last)) for begin, end in there if begin < last and end > first]
@@ -215,7 +217,7 @@ def _partly_there(
         ended = [end for begin, end in there if begin < last]
         return [Partly(0.0, group, max(ended), last, first, last)] if ended else []
     share = math.fsum(end - begin for begin, end in within) / (last - first)
-    if share >= SHARE:
+    if share >= enough:
         return []
     ends, begins = [first, *(end for _, end in within)], [*(begin for begin, _ in within), last]
     begin, end = max(zip(ends, begins, strict=True), key=lambda part: part[1] - part[0])
@@ -246,7 +248,8 @@ def _partly(
             others = (spans.keys() & repeated if own.is_own_length else set(spans)) - {group}
             starts = [of["start_ns"][n] for n in counted if of["group"][n] in others]
             first, last = min(starts, default=0.0), max(starts, default=0.0)
-        found += _partly_there(group, _there(run, group, own), first, last)
+        enough = SHARE_OF_OWN if own.is_own_length else SHARE
+        found += _partly_there(group, _there(run, group, own), first, last, enough)
     return found
 
 
