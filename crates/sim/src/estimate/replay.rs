@@ -28,6 +28,7 @@
 mod ahead;
 mod drawn;
 mod of_flow;
+mod starting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -550,120 +551,6 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn start(&mut self, arrival: Arrival, path: Option<Path>) {
-        let spec = &arrival.spec;
-        let Some(path) = path else { return };
-        let path = self.paths.as_ref().map_or(path, |paths| paths.best((spec.src, spec.dst), path));
-        let wire = &self.wires[usize::from(spec.transport)];
-        let (count, bytes) = (spec.size.div_ceil(wire.mtu), wire.bytes(spec.size));
-        let of_graph = self.graphs.get(usize::from(arrival.source)) == Some(&true);
-        // How failures delay a job follows from all of it.
-        let course = (!of_graph).then_some(self.course);
-        let crossing = self.fabric.join((spec.src, spec.dst), &path, bytes, self.now, course);
-        let round_trip = of_flow::round_trip(&path, wire.packet());
-        let room = self.fabric.room(&crossing, round_trip, wire.window, wire.slows_down);
-        let packets = room.min(bytes).div_ceil(wire.packet()).clamp(1, count.max(1));
-        let losses = self.losses(spec.transport, &path, round_trip);
-        // In slow start a window is as large as what was sent before, until the first loss.
-        let before_loss = losses.map_or(u64::MAX, |(lost, _)| (1.0 / lost) as u64);
-        let lossy = losses.map_or(0.0, |(lost, steady)| {
-            let own = count as f64 * round_trip.as_seconds() / crossing.time.as_seconds().max(1e-12);
-            let windows = (own.min(before_loss as f64).max(1.0), steady);
-            of_flow::rounds_under_loss(count, lost, windows) * round_trip.as_seconds()
-        });
-        let requested = wire.asks.map(|asks| {
-            let share = |bytes: f64| bytes / wire.packet() as f64;
-            let requests = Requests {
-                asks,
-                round_trip,
-                waiting: self.port_room,
-                trimmed: self.trims.then(|| share(wire.overhead as f64)),
-                answers: share(wire.answers * wire.answer as f64),
-            };
-            self.fabric.requested(&crossing, &requests)
-        });
-        let of_requests = requested.as_ref().map_or(0.0, |requested| requested.seconds);
-        let slowest = lossy.max(self.seconds_of_ends(spec, &path)).max(of_requests);
-        // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last
-        // one counts.
-        let part = (Time::MAX.as_seconds() / slowest).min(1.0);
-        let slowest = Time((slowest * part * 1e12) as u64);
-        let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
-        // What waits for a message of a job starts when it has arrived, for another flow when it is
-        // acknowledged.
-        let latency = if of_graph { Time(round_trip.0 / 2) } else { round_trip };
-        let opens = spec.connection.is_none_or(|connection| connection == arrival.id);
-        let [opening, joins] = wire.control;
-        let control = opening + if count > 1 { joins } else { 0 };
-        let opens = opens || !wire.keeps_connections;
-        let control = if opens { control } else { 0 };
-        let held = wire.window_packets().unwrap_or(u64::MAX).min(before_loss);
-        let pipe = (path.bottleneck.bytes_in(round_trip).0 / wire.packet()).min(held);
-        let first_window = wire.first_window.filter(|_| opens);
-        let starting = first_window.map_or(0.0, |first| of_flow::slow_start(first, count, pipe));
-        let latency = latency.saturating_add(Time((starting * round_trip.0 as f64) as u64));
-        let resent = if wire.goes_back { on_the_way.div_ceil(wire.packet()).min(count) } else { 0 };
-        let asked_for = requested.as_ref().map_or(1.0, |requested| requested.sendings);
-        // On half of its path a packet has not come to where it may be dropped; the headers of trimmed ones
-        // cross all of it.
-        let again = if self.trims { asked_for } else { (asked_for + 1.0) / 2.0 };
-        let answers = wire.answers * asked_for;
-        let crossed =
-            of_flow::links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
-        let flow = Flying {
-            places: crossing.places,
-            packets,
-            hops: (count as f64 * part * crossed) as f32 + (control * path.hops) as f32,
-            // Between the first link and the last.
-            first: packets as f32 * path.hops as f32 * 0.5,
-            bits: bytes as f64 * 8.0 * part,
-            ends: self.now.saturating_add(latency).saturating_add(crossing.time.max(slowest)),
-            start: self.now,
-            source: arrival.source,
-            order: arrival.order,
-            on_connection: spec.connection.is_some() && wire.keeps_connections,
-        };
-        if let Some(of) = self.of_sources.get_mut(usize::from(arrival.source)) {
-            let control = f64::from(control * path.hops);
-            of.bytes = of.bytes.saturating_add(spec.size);
-            of.hops += f64::from(flow.hops) - control;
-            of.crossings += count as f64 * f64::from(path.hops);
-            of.control += control;
-            of.controlled += u64::from(control > 0.0);
-        }
-        if opens && self.keeps_to_path(&arrival) {
-            let odds = self.paths.as_ref().map_or(Odds::default(), |paths| paths.between(spec.src, spec.dst));
-            let time = Time((flow.bits / odds.slowest.max(1.0) * 1e12) as u64);
-            let late = flow.ends.max(self.now.saturating_add(latency).saturating_add(time));
-            let is_awaited = !self.dependents.of(arrival.source, arrival.order).is_empty();
-            self.late.add((flow.ends, late), odds.slows, is_awaited);
-        }
-        self.add(flow, &arrival);
-    }
-
-    /// Whether the packets of a flow take one next hop each, of a workload without a load.
-    fn keeps_to_path(&self, arrival: &Arrival) -> bool {
-        let of_source = self.single_flows.get(usize::from(arrival.source)) == Some(&true);
-        of_source && self.one_path[usize::from(arrival.spec.transport)]
-    }
-
-    /// Seconds that its windows and the applications at its ends allow a flow at least.
-    fn seconds_of_ends(&self, spec: &FlowSpec, path: &Path) -> f64 {
-        let wire = &self.wires[usize::from(spec.transport)];
-        let count = spec.size.div_ceil(wire.mtu);
-        let window = wire.window_packets().filter(|&packets| packets < count);
-        let of_windows = window.and_then(|window| {
-            let round =
-                self.times.base_rtt(spec.src, spec.dst, wire.packet().saturating_add(wire.answer), false)?;
-            let line_rate = Rate(self.fabric.line_rate(spec.src, spec.dst, path));
-            let packet = line_rate.transmission_time(wire.packet());
-            Some(of_flow::seconds_of_windows(count, window, round, packet))
-        });
-        let applications = wire.applications.iter().flatten();
-        let of_applications = applications.map(|pace| of_flow::seconds_of_application(spec.size, pace));
-        of_applications.fold(of_windows.unwrap_or(0.0), f64::max)
-    }
-
     /// What the messages of a job bring to the links; none without messages.
     fn of_graph(&self, graph: Arc<JobGraph>) -> Option<OfGraph> {
         let wire = self.wires.get(usize::from(graph.flow.transport))?;
@@ -694,16 +581,6 @@ impl<'s> Player<'s> {
             }
         }
         hops * (bytes as f64 / known.max(1.0)).max(1.0)
-    }
-
-    /// The share of packets that a path loses at random, and the mean window that many losses leave, if they limit it.
-    fn losses(&self, transport: u16, path: &Path, round_trip: Time) -> Option<(f64, f64)> {
-        let lost = 1.0 - (1.0 - self.loss[0]).powf(f64::from(path.hops));
-        if lost <= 0.0 {
-            return None;
-        }
-        let steady = self.transports[usize::from(transport)].window_at_loss(lost, round_trip)?;
-        Some((lost, steady.max(1.0)))
     }
 
     fn add(&mut self, flow: Flying, arrival: &Arrival) {
