@@ -192,9 +192,10 @@ impl ReadContext<'static> {
 }
 
 impl ReadContext<'_> {
-    /// The largest product for packets of a transport with the key `spray`, which may be read later.
-    pub fn product_of(&self, p: &Parameters, payload: u32) -> u64 {
-        (self.product)(payload, p.peek("spray") != Some(Value::Flag(false)))
+    /// The largest product for packets of a transport that labels each of them unless a key is false, which may
+    /// be read later.
+    pub fn product_of(&self, (p, key): (&Parameters, &str), payload: u32) -> u64 {
+        (self.product)(payload, p.peek(key) != Some(Value::Flag(false)))
     }
 }
 

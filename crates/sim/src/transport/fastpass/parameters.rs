@@ -69,8 +69,6 @@ pub struct FastpassConfig {
     pub retry: Time,
     /// After this time without timeslots a source repeats its request.
     pub request_timeout: Time,
-    /// The length of a timeslot follows from the slowest host.
-    pub auto_slot: bool,
     /// Every packet with a choice of paths has a label of its own.
     pub spray: bool,
 }
@@ -134,7 +132,6 @@ impl TransportParameters for FastpassConfig {
             p.complain("kind", message.to_string());
         }
         let (epoch, slot) = epoch_and_slot(p, packet_time(cx.topology, mtu + header));
-        let auto_slot = p.peek("slot").is_none();
         let start = start(p, epoch, (cx.base_rtt)(control));
         let help = "computation time of the arbiter before its schedules leave (published: none)";
         let compute_time = bounded(p, "compute_time", Time::ZERO, (Time::ZERO, Time::from_ms(100)), help);
@@ -169,17 +166,7 @@ impl TransportParameters for FastpassConfig {
                            set arbiter, or on a leaf-spine network topology.extra_hosts = 1 for a separate host";
             p.warn(message.into());
         }
-        Some(FastpassConfig {
-            mtu,
-            header,
-            control,
-            class,
-            arbiter,
-            retry,
-            request_timeout,
-            auto_slot,
-            spray,
-        })
+        Some(FastpassConfig { mtu, header, control, class, arbiter, retry, request_timeout, spray })
     }
 
     fn of(transport: &TransportConfig) -> Option<&FastpassConfig> {
@@ -314,7 +301,8 @@ impl FastpassConfig {
     fn held_back(&self, run: &RunContext) -> Option<String> {
         let slowest = rates_used(run.topology, None).min()?;
         let fastest = rates_used(run.topology, Some(self.arbiter.host)).max()?;
-        (self.auto_slot && slowest < fastest).then(|| {
+        // A longer timeslot than the slowest host needs is a choice of its own.
+        (slowest < fastest && 2 * self.host_rate().0 > slowest.0).then(|| {
             format!(
                 "transport.slot: timeslots are {} for all hosts, because the slowest link of a host ({slowest}) needs this time for a \
                  packet: hosts with links of up to {fastest} send and receive at most {}; give all hosts links of the same rate",

@@ -131,7 +131,7 @@ impl TransportParameters for HomaConfig {
         let help = "bytes of a grant, or another packet without data, on the wire (published: 84 B, the shortest frame)";
         let control = p.size("control", (84, 20, 1000), help);
         let base_rtt = (cx.base_rtt)(mtu + header);
-        let round_trip = cx.product_of(p, mtu + header).saturating_add(u64::from(mtu + header));
+        let round_trip = cx.product_of((p, "spray"), mtu + header).saturating_add(u64::from(mtu + header));
         let default = Bytes(PUBLISHED_RTT_BYTES.max(round_trip).min(MAX_RTT_BYTES));
         let help = "bytes on the wire that a message sends without grants, and that it may have in flight (published: 10 000 B at \
                     10 Gb/s; here the larger of that and a packet more than the largest product of rate and base RTT of a pair \

@@ -113,7 +113,7 @@ impl TransportParameters for NdpConfig {
         let control =
             p.size("control", (64, 20, 1000), "bytes of an acknowledgement or a pull (published: 64 B)");
         let base_rtt = (cx.base_rtt)(mtu);
-        let bytes = cx.product_of(p, mtu);
+        let bytes = cx.product_of((p, "spray"), mtu);
         let round_trip = u32::try_from(bytes.div_ceil(u64::from(mtu + header))).unwrap_or(u32::MAX);
         let default = round_trip.saturating_add(1).clamp(LEAST_FIRST_WINDOW, MAX_PACKETS as u32);
         let help = "packets that a flow sends before it receives anything (published: 30 of 9000 B at 10 Gb/s; here the larger \

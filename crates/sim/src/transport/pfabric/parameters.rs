@@ -211,7 +211,7 @@ impl TransportParameters for PfabricConfig {
 /// whole, at least 1.
 fn product((p, cx): (&Parameters, &ReadContext), published_bytes: u64, unit: u64, mtu: u32) -> u64 {
     // The product is in whole bytes; where hosts and paths have one rate, it is known to the bit.
-    let below = (u128::from(cx.product_of(p, mtu)) + 1) * 8_000_000_000_000;
+    let below = (u128::from(cx.product_of((p, "spray"), mtu)) + 1) * 8_000_000_000_000;
     let here = (u128::from(cx.host_rate.0) * u128::from((cx.base_rtt)(mtu).0)).min(below);
     let there = u128::from(PUBLISHED_RATE.0) * u128::from(PUBLISHED_BASE_RTT.0);
     rounded(u128::from(published_bytes) * here, there * u128::from(unit)).max(1)

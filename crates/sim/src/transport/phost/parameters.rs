@@ -164,7 +164,7 @@ impl TransportParameters for PhostConfig {
         let help = "bytes of a request, token or acknowledgement (published: 40 B)";
         let control = p.size("control", (40, 1, 1000), help);
         let packet = mtu + header;
-        let round_trip = packets(cx.product_of(p, mtu), packet);
+        let round_trip = packets(cx.product_of((p, "spray"), mtu), packet);
         let round_trip_times = packets(cx.host_rate.bytes_in((cx.base_rtt)(mtu)).0, packet);
         let (free_tokens, free_for) = free(p, round_trip);
         let window_default = PUBLISHED_ROUND_TRIP.max(2 * round_trip);
