@@ -67,6 +67,7 @@ loom: ## every order in which threads can hand over work, tried with loom (a bui
 check: $(VENV)/.dev ## format, lints, instructions per packet-hop, what grows with the network
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	cargo check --manifest-path fuzz/Cargo.toml --target-dir target --quiet
 	$(BIN)/ruff check python examples benches
 	$(BIN)/ruff format --check python examples benches
 	$(BIN)/mypy
