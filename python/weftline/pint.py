@@ -176,16 +176,8 @@ class Collector:
         patience: tuple[int, int, int] = PATIENCE,
     ) -> None:
         self.plan = plan
-        file = None if topology is None else str(topology)
         self._native = _native.Collector(
-            plan._native,
-            file,
-            ids_only,
-            ends,
-            shortest,
-            _memory(memory),
-            None if idle_ns is None else _word("idle_ns", idle_ns),
-            _patience(patience),
+            plan._native, *_collecting(topology, ids_only, ends, shortest, memory, idle_ns, patience)
         )
 
     def take(
@@ -290,13 +282,7 @@ def decode(
     found = _native.pint_decode(
         plan._native,
         str(digests),
-        None if topology is None else str(topology),
-        ids_only,
-        ends,
-        shortest,
-        _memory(memory),
-        None if idle_ns is None else _word("idle_ns", idle_ns),
-        _patience(patience),
+        *_collecting(topology, ids_only, ends, shortest, memory, idle_ns, patience),
         None if out is None else str(out),
         None if findings is None else str(findings),
         _word("show", show),
@@ -368,6 +354,21 @@ def _text(path: str | Path) -> str:
         raise InputError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise InputError(f"{path}: the text is not UTF-8") from None
+
+
+def _collecting(
+    topology: str | Path | None,
+    ids_only: bool,
+    ends: bool,
+    shortest: bool,
+    memory: str | int,
+    idle_ns: int | None,
+    patience: tuple[int, int, int],
+) -> tuple[str | None, bool, bool, bool, int, int | None, tuple[int, int, int]]:
+    """Return what the engine's collectors take, checked, in their order."""
+    file = None if topology is None else str(topology)
+    idle = None if idle_ns is None else _word("idle_ns", idle_ns)
+    return file, ids_only, ends, shortest, _memory(memory), idle, _patience(patience)
 
 
 def _patience(counts: tuple[int, int, int]) -> tuple[int, int, int]:

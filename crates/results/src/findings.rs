@@ -259,7 +259,8 @@ impl Times {
 }
 
 /// That most flows at the 99th percentile of completion times and above it waited for timeouts, or for timers of loss
-/// detection, of which no more flows can have waited for one than `probes` expired.
+/// detection, of which no more flows can have waited for one than `probes` expired. For how long a timeout made its
+/// flow wait is not in the table, so the sentence does not say that it decided.
 ///
 /// A report may be of fewer flows, as those after a warm-up, so the sentence says that these are all.
 fn tail(times: &Times, probes: u64) -> Option<String> {
@@ -276,7 +277,8 @@ fn tail(times: &Times, probes: u64) -> Option<String> {
     );
     match times.probe {
         _ if decide(waited) => Some(format!(
-            "retransmission timeouts determine the tail: {which} {waited} waited for at least one"
+            "retransmission timeouts are among what the slowest flows waited for: {which} {waited} waited for at least one; `weftline why` \
+             shows for how much of their time"
         )),
         Some(probe) if probed as u64 <= probes && decide(waited + probed) => {
             let others = match waited {

@@ -118,7 +118,7 @@ fn losses_that_nothing_had_repeated_by_the_end_are_named() {
 }
 
 #[test]
-fn timeouts_determine_the_tail_if_a_majority_of_the_slowest_flows_had_one() {
+fn timeouts_are_named_if_a_majority_of_the_slowest_flows_had_one() {
     let flows = |late: u32| {
         let timer = |i| if i >= 300 - late { Timer::Timeout } else { Timer::None };
         Times { flows: (0..300).map(|i| (f64::from(i) * 1e3, timer(i))).collect(), probe: None }
