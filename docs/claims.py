@@ -47,7 +47,7 @@ seeds, an interval that reaches over what decides, unfinished flows. *–*: ther
 without a published number. *Not tried* rows say why.
 
 **Rules of today.** A verdict also needs a steady state of its runs, and a percentile twenty flows beyond it
-in every run (a p99 2,000). Results of hpcc-fct, hpcc-eta, hpcc-fig11, pint-fig7 and pint-fig8 were
+in every run (a p99 2,000). Results of hpcc-fct, hpcc-eta, pint-fig7 and pint-fig8 were
 stored before these rules: their rows may become *open* when these experiments are run again.
 
 Our numbers are those of the bounds, ratios as "2 times" (the mean of the ratios seed by seed), intervals in
