@@ -462,6 +462,8 @@ def test_a_network_is_coloured_by_a_series_that_it_knows_and_that_was_measured(r
         run.plot.network("queues")
     with pytest.raises(InputError, match=r"ask for it by measure\.port_events"):
         run.plot.network("drops")
+    with pytest.raises(InputError, match='no series "queue_byts": did you mean "queue_bytes"'):
+        run.plot.over_time("queue_byts")
 
 
 def test_a_line_keeps_its_colour_in_figures_that_lack_others(run, bare):

@@ -204,4 +204,5 @@ class Plots:
 
     def _measured(self, metric: str, key: str) -> None:
         if not any(line.runs[0].recorded(metric, max_points=1) for line in self.lines):
+            over_time.check_series(self.lines[0].runs[0], metric)
             raise InputError(f"{metric} was not measured in these runs: ask for it by {key}")
