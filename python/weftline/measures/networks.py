@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from weftline import _native, controllers
+from weftline import _native, controllers, integrity, scenarios
 from weftline.errors import InputError, RunFailed
 
 if TYPE_CHECKING:
@@ -22,9 +22,28 @@ Link = tuple[str, str]
 def built(run: Run) -> dict[str, Any] | None:
     """Return ``nodes`` and ``links`` of a run's scenario, None if they cannot be built any more.
 
-    A topology that came from a file needs that file; the file may have been removed since.
+    A topology that came from a file needs that file as it was; where it has changed or is gone, a
+    `ResultsWarning` states that.
     """
-    return _built(run.folder / "scenario.toml", run.out)
+    return None if _is_of_other_file(run) else _built(run.folder / "scenario.toml", run.out)
+
+
+def _is_of_other_file(run: Run) -> bool:
+    """Return whether the file of a run's topology is not as it was when the run read it, with a warning."""
+    recorded = (run.summary.get("provenance") or {}).get("files") or {}
+    digest, name = recorded.get("topology.file"), run.scenario.get("topology", {}).get("file")
+    if digest is None or not isinstance(name, str):
+        return False
+    try:
+        is_same = scenarios.digest_of(str(run.out), name) == digest
+    except OSError:
+        is_same = False
+    if not is_same:
+        integrity.warn(
+            f"{name}: the file of a topology has changed since a run read it, or is gone: what needs the "
+            "network, such as the utilisation of links between switches, is left out"
+        )
+    return not is_same
 
 
 def _built(path: Path, base_dir: Path) -> dict[str, Any] | None:
@@ -49,6 +68,8 @@ def port_sides(run: Run) -> dict[str, PortSides]:
 
     Empty if the network cannot be built any more.
     """
+    if _is_of_other_file(run):
+        return {}
     path = run.folder / "scenario.toml"
     return _port_sides(path, run.out, path.stat().st_mtime_ns)
 
