@@ -101,6 +101,18 @@ def test_a_measurement_that_was_cut_short_goes_on_where_it_was(engine, folder):
     assert len(engine.benched) == 4 + 5
 
 
+def test_a_dry_run_counts_the_points_that_are_still_to_be_measured(engine, folder, capsys):
+    def left():
+        assert main(["reproduce", str(folder), "--dry-run"]) == 0
+        return capsys.readouterr().out.partition("left: ")[2].strip()
+
+    assert left() == "4 points whose cost is measured, in a time that is not known ahead"
+    assert main(["reproduce", str(folder), "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["measured"] == 4
+    assert main(["reproduce", str(folder), "--quiet"]) == 0
+    assert left() == "nothing"
+
+
 def test_another_build_is_measured_again(engine, folder, monkeypatch):
     before = [point.file for point in plan(folder).points]
     monkeypatch.setattr(cost, "_build", lambda: "another")

@@ -75,6 +75,8 @@ class Left:
     """Of one core."""
     trials: int = 0
     """Points that need no run; what they take is not known ahead."""
+    measured: int = 0
+    """Points whose cost is measured, of which runs are missing; what they take is not known ahead either."""
     unseen: int = 0
     """Experiments that there was no time to look at."""
 
@@ -86,6 +88,8 @@ class Left:
             parts.append(f"{self.runs} runs, about {seconds} with {jobs} at a time")
         if self.trials:
             parts.append(f"{self.trials} points of trials, whose time is not known ahead")
+        if self.measured:
+            parts.append(f"{self.measured} points whose cost is measured, in a time that is not known ahead")
         if self.unseen:
             parts.append(f"{self.unseen} experiments more (--dry-run looks at all)")
         return " and ".join(parts)
@@ -190,12 +194,13 @@ def _left(waiting: list[Task], line: ProgressLine, longest: float) -> Left:
             continue
         line.show(f"looking at {one.experiment.name}, {number + 1} of {len(waiting)}", at_once=True)
         try:
-            due, tried = _due(one)
+            due, tried, measured = _due(one)
             due = [(point, runs) for point, runs in due if point.folder not in seen]
             seen |= {point.folder for point, _ in due}
             left.seconds += seconds_of(due)
             left.runs += sum(runs for _, runs in due)
             left.trials += tried
+            left.measured += measured
         except (InputError, RunFailed):
             continue  # it fails when it is run, and is recorded then
     line.clear()
@@ -223,8 +228,9 @@ def dry_run(
 ) -> int:
     """Print what is left of one experiment and how long it takes; return the exit status."""
     one = Task(experiment=experiment, size=size, root=root, page=root, file=root)
-    due, tried = _due(one, only)
-    left = Left(runs=sum(runs for _, runs in due), seconds=seconds_of(due), trials=tried)
+    due, tried, measured = _due(one, only)
+    runs = sum(runs for _, runs in due)
+    left = Left(runs=runs, seconds=seconds_of(due), trials=tried, measured=measured)
     jobs = jobs_of(options)
     if options.json:
         print(json.dumps({"experiments": [experiment.name], **vars(left), "jobs": jobs}, indent=2))
@@ -238,14 +244,17 @@ def jobs_of(options: argparse.Namespace) -> int:
     return options.jobs or max(1, executor.cores() // max(1, options.threads))
 
 
-def _due(one: Task, only: Mapping[str, list[str]] | None = None) -> tuple[list[tuple[Point, int]], int]:
-    """The unfinished points of an experiment, each with how many runs it stands for, and how many trials.
+def _due(one: Task, only: Mapping[str, list[str]] | None = None) -> tuple[list[tuple[Point, int]], int, int]:
+    """The unfinished points of an experiment, each with how many runs it stands for; how many trials, and
+    how many points whose cost is still to be measured.
 
     Where nothing was run yet a point of one seed stands for those of the others.
     """
     if one.experiment.measures_cost:
-        runner.require(cost.plan(one.experiment, one.size, one.root, only), one.experiment)
-        return [], 0
+        figures = cost.plan(one.experiment, one.size, one.root, only)
+        runner.require(figures, one.experiment)
+        costly = {point.file: point for panel in figures for point in panel.points}.values()
+        return [], 0, sum(cost.is_due(point, one.experiment.repeats) for point in costly)
     if not one.experiment.tries:
         size, seeds = one.size, 1
         if not (one.root / "points").exists():
@@ -257,12 +266,12 @@ def _due(one: Task, only: Mapping[str, list[str]] | None = None) -> tuple[list[t
             for figure, _, _, found in plan
             for p in found
         }
-        return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0
+        return [(p, runs) for p, runs in due.values() if state_of(p.folder) != "finished"], 0, 0
     panels = trials.plan(one.experiment, one.size, one.root, only)
     runner.require(panels, one.experiment)
     points = {p.file: p for panel in panels for p in panel.points if trials.kept(p) is None}.values()
     recorded = {p.recorded.folder: p.recorded for p in points if p.recorded}.values()
-    return [(point, 1) for point in recorded if state_of(point.folder) != "finished"], len(points)
+    return [(point, 1) for point in recorded if state_of(point.folder) != "finished"], len(points), 0
 
 
 def _announce(wanted: list[Task], waiting: list[Task], left: Left, options: argparse.Namespace) -> None:

@@ -231,6 +231,12 @@ def measure(points: Sequence[Point], repeats: int, *, show: Callable[[str], None
     return failed
 
 
+def is_due(point: Point, repeats: int) -> bool:
+    """Return whether `measure` would run a point: good runs are missing, and it had not twice as many."""
+    known = _kept(point.file)
+    return len(known) < 2 * repeats and sum(waited(run) <= UNDISTURBED for run in known) < repeats
+
+
 UNDISTURBED = 1.1
 """What `waited` is at most when a run had its cores for itself."""
 
