@@ -271,3 +271,29 @@ def test_ideal_times_are_compared_of_the_flows_that_finished_in_both_runs(tmp_pa
     assert evidence.ideals_differ("slowdown_mean", [whole], [cut]) == []
     note = weftline.compare(whole, cut).differences().note
     assert "Means are over the flows that finished: other ones in each line where some did not." in note
+
+
+def test_a_percentile_of_queues_under_random_arrivals_needs_as_many_flows_as_that_of_slowdowns():
+    def reasons(name, flows, kind="poisson"):
+        runs = [run_with(histogram(), seed=seed, samples=50_000, flows=flows) for seed in (1, 2)]
+        for run in runs:
+            run.scenario["workload"] = [{"kind": kind, "duration": "1ms"}]
+        return [reason.text for reason in evidence.short_for_queues(name, runs)]
+
+    assert reasons("queue_p99", 348) == ["348 flows in a run; an interval of p99 of queues needs 2,000"]
+    assert reasons("queue_p95", 399) == ["399 flows in a run; an interval of p95 of queues needs 400"]
+    assert reasons("queue_p99", 2_000) == reasons("queue_p95", 400) == reasons("queue_max", 9) == []
+    # Flows that start at once fill queues by a law of their own.
+    assert reasons("queue_p99", 348, "incast") == []
+
+
+@real
+def test_compare_warns_of_queues_of_runs_that_are_too_short_for_their_p99(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4, "host_link": {"rate": "10Gbps", "delay": "1us"}},
+        "workload": [{"kind": "poisson", "size": "20KB", "load": 0.5, "duration": "600us"}],
+        "measure": {"queue_histogram": {"ports": ["s0"]}},
+    }
+    runs = [weftline.run(scenario, seed=seed, out=tmp_path / str(seed)) for seed in (1, 2)]
+    with pytest.warns(weftline.WeftlineWarning, match="queue p99, .*p99 of queues needs 2,000"):
+        weftline.compare(*runs)

@@ -283,6 +283,9 @@ def test_a_warmup_that_is_too_short_for_the_empty_beginning_is_named(tmp_path):
     assert steady.remark(runs, warmup="") == steady.BEGINNING
     assert steady.remark(runs, warmup="1%") == steady.STILL_BEGINNING
     assert steady.remark(runs, warmup="20%") == ""
+    # No warm-up shortens what is of the whole run, so none helps there.
+    assert steady.remark(runs, warmup="20%", is_whole=True) == steady.WHOLE_BEGINNING
+    assert found.remark(found.cells[0], "drops") == steady.WHOLE_BEGINNING
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ def against(
         found.append(Reason("measures differ", f"{text} in the runs of one mean"))
     if text := measured_alike.few_samples(name, runs, BEYOND_OF_INTERVAL if len(runs) > 1 else BEYOND):
         found.append(Reason("samples", text))
+    found += short_for_queues(name, runs)
     if text := undecided_text(name, runs, flows) if undecided is None else undecided:
         found.append(Reason("undecided", text))
     if left_out:
@@ -139,6 +140,12 @@ def group_looked_at(name: str, group: str | None) -> str | None:
     """Return the group whose flows a metric is of, None if of all; `group`: that of the flows that count."""
     base, own = split(name)
     return own or (group if base in METRICS and "group" in METRICS[base].chosen_by else None)
+
+
+def is_whole(name: str) -> bool:
+    """Return whether a metric is of the whole run, whatever a warm-up leaves out."""
+    base = split(name)[0]
+    return base in METRICS and "warmup" not in METRICS[base].chosen_by
 
 
 def of_endings(runs: Sequence[Run], asked: int = 0) -> list[Reason]:
@@ -192,6 +199,24 @@ def short_runs(name: str, counted: int) -> list[Reason]:
     percentile = split(name)[0].rpartition("_")[2]
     text = f"{counted_text(name, counted)} in a run; an interval of {percentile} needs {wanted:,}"
     return [Reason("short", text)]
+
+
+def short_for_queues(name: str, runs: Sequence[Run]) -> list[Reason]:
+    """Return the reason that a percentile of queues gives in several runs that are too short for it.
+
+    Samples that follow each other are of one busy period. So where flows arrive at random, the percentile
+    needs as many flows as that of their slowdowns, however often queues are looked at.
+    """
+    match = re.fullmatch(r"queue_p(\d\d)", name)
+    counts = [run.summary.get("flows") or 0 for run in runs if steady.arrivals(run)] if match else []
+    if match is None or len(counts) < 2:
+        return []
+    counted = min(counts)
+    wanted = math.ceil(100 * BEYOND_OF_INTERVAL / (100 - int(match[1])))
+    if counted >= wanted:
+        return []
+    flows = f"{counted:,} flow{'s' * (counted != 1)} in a run"
+    return [Reason("short", f"{flows}; an interval of p{match[1]} of queues needs {wanted:,}")]
 
 
 def same_runs(runs: Sequence[Run], values: Sequence[float | None]) -> list[Reason]:

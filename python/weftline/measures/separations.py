@@ -267,12 +267,13 @@ def few_flows(lines: Sequence[Line], decades: Sequence[int]) -> str:
 
 
 def percentile_warnings(lines: Sequence[Line]) -> list[str]:
-    """Return which percentiles of slowdowns have intervals that cannot be relied on, and why."""
+    """Return which percentiles of slowdowns and queues have intervals that cannot be relied on, and why."""
     found: dict[tuple[str, str], list[str]] = {}
-    for percentile in PERCENTILES:
-        subject = of_metric(f"slowdown_{percentile}")
+    for name in (*(f"slowdown_{percentile}" for percentile in PERCENTILES), "queue_p99"):
+        subject = of_metric(name)
         for line in lines:
-            for reason in subject.reasons(line) if len(line.runs) > 1 and line.has_flows else ():
+            is_shown = line.has_flows and line.metric(name) is not None
+            for reason in subject.reasons(line) if len(line.runs) > 1 and is_shown else ():
                 if reason.kind in ("short", "pooled"):
                     found.setdefault((subject.title, reason.text), []).append(line.label)
     return [f"{title}, {shortened(labels)}: {text}" for (title, text), labels in found.items()]

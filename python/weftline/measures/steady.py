@@ -72,7 +72,11 @@ STILL_BEGINNING = (
     "the first quarter of the arrivals that count met fewer flows than their second half: leave out more of "
     "them (warmup)"
 )
-BEGINNINGS = (BEGINNING, STILL_BEGINNING)
+WHOLE_BEGINNING = (
+    "the first quarter of the arrivals met fewer flows than the second half, and belongs to the number, on "
+    "which warmup has no effect: run it longer"
+)
+BEGINNINGS = (BEGINNING, STILL_BEGINNING, WHOLE_BEGINNING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -434,7 +438,9 @@ def waited_text(runs: Sequence[Run]) -> str:
     )
 
 
-def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None) -> str:
+def remark(
+    runs: Sequence[Run], *, warmup: str | None, group: str | None = None, is_whole: bool = False
+) -> str:
     """Return what is wrong with the steadiness of runs that differ in the seed alone, "" if nothing shows.
 
     Flows that arrive neither at random over time nor in rounds have no steady state and are not checked. Each
@@ -448,7 +454,10 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
         the beginning is not looked at.
     group : str, optional
         The flows that a number is of: where they arrive at random, these alone are looked at.
+    is_whole : bool
+        Whether the number is of the whole run, so that no warm-up leaves its beginning out.
     """
+    warmup = "" if is_whole and warmup is not None else warmup
     runs = runs[:MAX_LOOKED_AT]
     found = arrivals(runs[0], group) if runs else []
     for repeated, gap in rounds(runs[0], group) if runs else []:
@@ -485,7 +494,7 @@ def remark(runs: Sequence[Run], *, warmup: str | None, group: str | None = None)
             if means is not None and 0 in usable and later:
                 pairs.append((means[0], sum(means[n] for n in later) / len(later)))
         if pairs and _grows(pairs):
-            return STILL_BEGINNING if warmup else BEGINNING
+            return WHOLE_BEGINNING if is_whole else STILL_BEGINNING if warmup else BEGINNING
     return ""
 
 

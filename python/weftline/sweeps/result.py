@@ -362,14 +362,14 @@ class SweepResult:
     def remark(self, cell: Cell, name: str = "slowdown_p50") -> str:
         """Return what is wrong with the steadiness of a combination for a metric, "" if nothing shows."""
         group = evidence.group_looked_at(name, self.report.group)
-        key = cell.choice, group
+        key = cell.choice, group, evidence.is_whole(name)
         if key not in self._remarks:
-            runs = [cell.runs[seed] for seed in list(cell.runs)[: steady.MAX_LOOKED_AT]]
-            self._remarks[key] = steady.remark(runs, warmup=self.report.warmup, group=group)
+            runs = list(cell.runs.values())
+            self._remarks[key] = steady.remark(runs, warmup=self.report.warmup, group=group, is_whole=key[2])
         return self._remarks[key]
 
     @cached_property
-    def _remarks(self) -> dict[tuple[Choice, str | None], str]:
+    def _remarks(self) -> dict[tuple[Choice, str | None, bool], str]:
         return {}
 
     def reasons(self, name: str, cell: Cell) -> list[Reason]:

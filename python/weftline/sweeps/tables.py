@@ -441,7 +441,13 @@ def _few_flows(result: SweepResult) -> list[str]:
         elif result.asked > 1 and (short := evidence.short_runs(name, fewest)):
             wanted = f"too few for an interval of that percentile, which needs {short[0].text.split()[-1]}"
             names.setdefault((counted, wanted), []).append(name)
-    return [f"{', '.join(of)}: some runs have {counted}, {why}" for (counted, why), of in names.items()]
+    found = [f"{', '.join(of)}: some runs have {counted}, {why}" for (counted, why), of in names.items()]
+    runs = [run for cell in result.cells if len(cell.runs) > 1 for run in cell.runs.values()]
+    return found + [
+        f"{name}: {reason.text}"
+        for name in result.metrics
+        for reason in evidence.short_for_queues(name, runs)
+    ]
 
 
 def _same_runs(result: SweepResult) -> list[str]:
