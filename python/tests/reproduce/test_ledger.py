@@ -428,6 +428,20 @@ def test_the_page_of_the_documentation_is_what_ledger_and_results_say():
     assert made.PAGE.read_text("utf-8") == made.markdown(made.stored()), "run: python docs/claims.py"
 
 
+def test_the_page_names_the_rows_that_some_of_the_seeds_by_themselves_do_not_keep():
+    made, book = page_maker(), shipped()
+    bound = {"bounds": {"above": 1.0}, "ratio": True, "published": None, "seeds": 10, "measured": 1.2}
+    kept = bound | {"interval": [1.1, 1.3], "by_seed": [1.2] * 9 + [0.9]}
+    row = next(row for row in book.rows if len(row.claims) == 2)
+    claims = [{"text": row.claims[0], "said": "1.2", **kept}]
+    claims.append({"text": row.claims[1], "said": "1.2", **kept, "by_seed": [1.2] * 10})
+    found = [(book.sources[0], [ledger.judge(row, {row.experiment: {"claims": claims}})])]
+    assert f"{row.claim} (9 of 10 seeds in one bound)" in made.by_a_share_of_the_seeds(found)
+    claims[0]["by_seed"] = claims[1]["by_seed"]
+    found = [(book.sources[0], [ledger.judge(row, {row.experiment: {"claims": claims}})])]
+    assert made.by_a_share_of_the_seeds(found) == "No direction depends on it.\n"
+
+
 def test_stored_results_are_of_experiments_of_the_ledger():
     stored = page_maker().stored()
     assert set(stored) <= set(shipped().experiments)

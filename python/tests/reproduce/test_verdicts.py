@@ -259,6 +259,17 @@ def test_stored_claims_are_judged_again_from_the_numbers_of_their_seeds():
     assert joined.judged_again(experiment, [{**right, "text": "stated no more"}]) == []
 
 
+def test_a_published_number_that_a_claim_states_no_more_is_not_kept():
+    experiment = experiments.load("ndp-headline")
+    text = "an incast from 431 senders ends within 1 % of the optimum"
+    times = [156.7e6, 156.7e6, 156.8e6]
+    stored = {"text": text, "measured": 156.7e6, "published": 156.27e6, "by_seed": times, "seeds": 3}
+    (found,) = joined.judged_again(experiment, [stored])
+    assert found["published"] is None
+    assert rules.of(found).size.word == rules.NONE, "within 1 % of the optimum is a bound, without a size"
+    assert rules.of(found).direction.word == rules.YES
+
+
 @pytest.mark.parametrize(
     ("write", "bounds", "measured", "interval", "written", "bound"),
     [

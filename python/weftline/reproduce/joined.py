@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 WHOLE = ("agreement", "order", "law")
 """Kinds whose result is not a number for each seed."""
 BOUNDS = ("above", "below", "at_most")
+DRAWN = ("curve", "trend", "trials")
+"""Kinds whose published number, unless the claim states it, follows from published curves or points."""
 
 
 def marked(
@@ -133,11 +135,12 @@ def _again(experiment: Experiment, claim: Mapping[str, Any], result: dict[str, A
         reasons = [*few, *(reason for reason in reasons if reason.kind != "seeds")]
     if not any(reason.kind == "measured" for reason in reasons):
         reasons += numbers.without(_by_seed(result, by_seed))
+    drawn = result["published"] if claim.get("kind") in DRAWN else None
     verdict = claims.verdict(
         dict(claim),
         mean.value if mean else None,
         form(claim, METRICS if experiment.tries else None),
-        published=claim.get("published", result["published"]),
+        published=claim.get("published", drawn),
         interval=(mean.low, mean.high) if mean and mean.interval is not None else None,
         reasons=reasons,
         by_seed=by_seed if len(by_seed) > 1 else (),
