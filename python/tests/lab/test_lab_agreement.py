@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -38,6 +39,13 @@ def verdict(name: str, lab: list[float], simulated: float = 1e6) -> agreement.Ve
 )
 def test_equal_different_and_open(lab: list[float], word: str) -> None:
     assert verdict("median FCT", lab).word == word
+
+
+def test_the_interval_of_the_median_ratio_is_students_of_logarithms() -> None:
+    # Half of it is 12.706 of two logarithms of -0.1 and 0.1; a bootstrap of two ends at the two themselves.
+    assert agreement._ratios_95([math.exp(-0.1), math.exp(0.1)]) == pytest.approx(
+        (math.exp(-1.2706), math.exp(1.2706)), rel=1e-4
+    )
 
 
 def test_bytes_that_are_the_same_are_equal() -> None:

@@ -450,7 +450,8 @@ def test_the_sentence_on_a_ranking_names_who_is_not_separated_from_whom():
     assert answer_text.standing("slowdown, p99", "load 0.5", texts, standing) == (
         "Slowdown, p99, load 0.5: the lowest mean, HPCC 4.75, is not separated from that of DCTCP 4.9: "
         "within chance (the 95 % interval of the difference holds zero); it is lower than mine 18.9 (each "
-        "paired 95 % interval leaves out zero)."
+        "paired 95 % interval leaves out zero; of 3 the lowest was picked, so that chance alone brings this "
+        "about in a tenth of all cases or more)."
     )
 
 

@@ -58,6 +58,20 @@ def test_the_bootstrap_stays_within_the_values_and_repeats_itself():
     assert stats.interval_bootstrap(values) == (low, high)
 
 
+def test_a_bootstrap_interval_of_ten_holds_the_mean_about_as_often_as_students():
+    """The plain percentiles held that of normal numbers in 89 of 100 cases, and of a log-normal law in 74."""
+    draw = random.Random(4)
+    for law, mean, least in (
+        (lambda: draw.gauss(0.0, 1.0), 0.0, 0.92),
+        (lambda: draw.lognormvariate(0.0, 1.0), math.exp(0.5), 0.78),
+    ):
+        held = 0
+        for _ in range(300):
+            low, high = stats.interval_bootstrap([law() for _ in range(10)], resamples=1000)
+            held += low <= mean <= high
+        assert held / 300 >= least
+
+
 def test_a_mean_has_the_ends_of_its_interval_also_where_they_are_nearly_even():
     values = [1.0, 1.1, 0.9, 1.2, 1.3, 1.0, 0.8, 1.05, 1.0, 1.15, 0.95, 1.1]
     found = stats.estimate(values, method="bootstrap")
@@ -107,7 +121,8 @@ def test_an_unpaired_difference_has_the_interval_that_was_asked_for():
     )
     assert bootstrap.mean == welch.mean and bootstrap.count == welch.count == 8
     assert (bootstrap.low, bootstrap.high) != (welch.low, welch.high)
-    assert welch.low < bootstrap.low < bootstrap.mean < bootstrap.high < welch.high
+    # The squares have their long tail above.
+    assert welch.low < bootstrap.low < bootstrap.mean < welch.high < bootstrap.high
     assert stats.difference(ours, theirs, method="bootstrap").estimate == bootstrap, "the same draws"
     # Not even, as the squares are not.
     assert abs(bootstrap.high + bootstrap.low - 2 * bootstrap.mean) > 0.01

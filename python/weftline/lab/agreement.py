@@ -110,8 +110,9 @@ class Agreement:
     runs: int
     dropped: int
     median_ratio: float | None
+    """The geometric mean of the medians of the runs."""
     ratio_range: tuple[float, float] | None
-    """95 % interval of the median ratio by bootstrap over runs; None for one run."""
+    """Student's 95 % interval of the median ratio over the runs; None for one run."""
     close: float | None
     differs: list[str]
     lateness_ns: float | None
@@ -160,7 +161,7 @@ class Agreement:
             )
             parts.append(
                 f"Completion times, lab over simulated, flow by flow: "
-                f"median {self.median_ratio:.3f}{interval}, "
+                f"median {self.median_ratio:.3f}{interval} in the mean run, "
                 f"{self.close or 0:.0%} between {CLOSE[0]} and {CLOSE[1]}."
             )
         if reasons := sorted({one.reason for one in self.verdicts if one.reason}):
@@ -236,8 +237,8 @@ def _agreement(pairs: list[tuple[Run, Run]]) -> Agreement:
         verdicts=verdicts,
         runs=len(clean),
         dropped=dropped,
-        median_ratio=median(medians) if medians else None,
-        ratio_range=stats.interval_bootstrap(medians) if len(medians) > 1 else None,
+        median_ratio=math.exp(math.fsum(map(math.log, medians)) / len(medians)) if medians else None,
+        ratio_range=_ratios_95(medians) if len(medians) > 1 else None,
         close=sum(CLOSE[0] < r < CLOSE[1] for r in ratios) / len(ratios) if ratios else None,
         differs=list(pairs[0][0].summary.get("lab", {}).get("differs", [])),
         lateness_ns=worst,
@@ -285,6 +286,12 @@ def _verdict(quantity: Quantity, tables: list[tuple[list[Flow], list[Flow]]], sp
         word=word,
         reason=reason if word == "open" else "",
     )
+
+
+def _ratios_95(values: Sequence[float]) -> tuple[float, float]:
+    """Return Student's 95 % interval of the geometric mean of ratios."""
+    low, high = stats.interval_t([math.log(value) for value in values])
+    return math.exp(low), math.exp(high)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

@@ -2,8 +2,9 @@
 
 A run is one observation. The runs of one scheme differ in the seed alone, so they are independent, and the
 interval is Student's over their values (`interval_t`). The percentile bootstrap over seeds
-(`interval_bootstrap`) is there for quantities that are far from normal; below about ten seeds it is too
-narrow.
+(`interval_bootstrap`) follows the skew of quantities that are far from normal. Its percentiles are taken
+further out by what Student's interval is wider than the normal one; below about ten seeds it is too narrow
+all the same.
 
 Runs that are the same one, bit by bit, are one observation, however many seeds they had: nothing in them was
 drawn at random. `Keys` tell them apart. The mean is over all runs, and the interval that of as many values as
@@ -18,7 +19,8 @@ that of a bootstrap which draws the runs of both schemes again, each from its ow
 
 Sources: Student's distribution for whole degrees of freedom, Abramowitz and Stegun, Handbook of Mathematical
 Functions, 26.7.3 and 26.7.4. Welch, Biometrika 34 (1947). Efron and Tibshirani, An Introduction to the
-Bootstrap (1993), ch. 13.
+Bootstrap (1993), ch. 13. Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician
+69 (2015), expanded percentile interval.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ METHODS = ("t", "bootstrap")
 FEW = 5
 """With fewer runs an interval is several times wider than with ten."""
 FEW_OF_BOOTSTRAP = 10
-"""With fewer runs a bootstrap interval holds the mean less often than in 90 % of cases: in half with two."""
+"""With fewer runs a bootstrap interval has no means far enough out: with two it holds the mean in half."""
 RESAMPLES = 2000
 Keys = Mapping[int, Hashable]
 """What each run is, by seed: runs with the same key and the same value are one observation."""
@@ -130,17 +132,23 @@ def interval_bootstrap(
     `count`: how many of them are distinct observations, which is how many are drawn; all without it.
     """
     draw, count = random.Random(len(values)), count or len(values)
-    return _middle_of([_resampled_mean(values, draw, count) for _ in range(resamples)])
+    return _middle_of([_resampled_mean(values, draw, count) for _ in range(resamples)], count)
 
 
 def _resampled_mean(values: Sequence[float], draw: random.Random, count: int) -> float:
     return math.fsum(draw.choices(values, k=count)) / count
 
 
-def _middle_of(means: list[float]) -> tuple[float, float]:
-    """Return the ends of the 95 % of some values that lie in the middle."""
+def _middle_of(means: list[float], count: int) -> tuple[float, float]:
+    """Return the ends of the part of some means, each of `count` values drawn again, that is an interval.
+
+    Means of values drawn again deviate by the values' spread over all of them, not over one less, and by the
+    normal law: so what lies outside is what Student's interval leaves out of the normal law.
+    """
+    outside = NormalDist().cdf(-math.sqrt(count / (count - 1)) * t_quantile(0.975, count - 1))
     means.sort()
-    return means[math.floor(0.025 * len(means))], means[math.ceil(0.975 * len(means)) - 1]
+    place = math.floor(outside * len(means))
+    return means[place], means[len(means) - 1 - place]
 
 
 @dataclass(frozen=True)
@@ -250,7 +258,7 @@ def _bootstrap_of_two(a: Sequence[float], b: Sequence[float], counts: tuple[int,
         return Estimate(mean, count=count)
     draw, (n, m) = random.Random(len(a) + len(b)), counts
     means = [_resampled_mean(a, draw, n) - _resampled_mean(b, draw, m) for _ in range(RESAMPLES)]
-    return Estimate(mean, *_middle_of(means), count)
+    return Estimate(mean, *_middle_of(means, min(counts)), count)
 
 
 def _variance(values: Sequence[float]) -> float:

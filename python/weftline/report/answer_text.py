@@ -161,7 +161,10 @@ def standing(
     beaten, level = (", ".join(texts[name] for name in names) for names in (found.beaten, found.level))
     if not found.level:
         return f"{where}: {word} with {texts[found.best]}, against {beaten}; {_LEFT_OUT}."
-    also = f"; it is {comparative} than {beaten} ({_LEFT_OUT})" if found.beaten else ""
+    # The one with the best mean was picked: that its intervals leave out zero is likelier than 5 %.
+    picked = f"{_LEFT_OUT}; of {len(texts)} the {word} was picked, so that chance alone brings this about"
+    odds = f"{picked} {_odds_text(len(texts))}"
+    also = f"; it is {comparative} than {beaten} ({odds})" if found.beaten else ""
     return (
         f"{where}: the {word} mean, {texts[found.best]}, is not separated from that of {level}: "
         f"{judgements.reasons_text(found.reasons)}{also}."
@@ -169,6 +172,13 @@ def standing(
 
 
 _LEFT_OUT = "each paired 95 % interval leaves out zero"
+_ODDS = ((20, "four fifths"), (10, "half"), (5, "a quarter"), (3, "a tenth"))
+"""By how many are compared: how often, at least, the best of schemes that are alike has such an interval
+against some other one. Of normal numbers, under 3 to 10 seeds."""
+
+
+def _odds_text(count: int) -> str:
+    return next((f"in {part} of all cases or more" for many, part in _ODDS if count >= many), "")
 
 
 def _costs(line: Line, *, named: bool) -> str:
