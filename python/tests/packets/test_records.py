@@ -146,6 +146,7 @@ def test_sampled_records_are_multiplied_or_refused(columns, values, factor, tmp_
         f"1 records are of sampled packets: their bytes were multiplied by their sampling factor ({text})"
     )
     assert (warning in output.err) == (factor > 1)
+    assert ("with one sampled packet has as many packets as the factor says" in output.err) == (factor > 1)
     assert ("1 records have a sampling factor of 0" in output.err) == (values == "0")
     assert "a.csv: columns that are not used: tos\n" in output.err
 

@@ -193,8 +193,8 @@ def _import(options: argparse.Namespace) -> int:
         (
             found.averaged,
             "flows were sampled at several points of observation: each has the mean of the estimates of "
-            "those that sampled a packet of it, which is too large for flows with few sampled packets; "
-            "import the records of one exporter for estimates without this error",
+            "those that sampled a packet of it, which is too large for flows with few sampled packets, and "
+            "in sum; import the records of one exporter for a sum that is right on average",
         ),
         (
             found.overlapping,
@@ -218,7 +218,9 @@ def _import(options: argparse.Namespace) -> int:
             sum(found.sampled.values()),
             "records are of sampled packets: their bytes were multiplied by their sampling factor "
             f"({' to '.join(dict.fromkeys((factors or [''])[:: max(len(factors) - 1, 1)]))}), so sizes are "
-            "estimates, and flows of which no packet was sampled are missing",
+            "estimates, and flows of which no packet was sampled are missing. The sum of all bytes is right "
+            "on average, and so are flows with many sampled packets; the others are too large: a flow with "
+            "one sampled packet has as many packets as the factor says, however few it had",
         ),
         (
             found.sampling_not_stated,
