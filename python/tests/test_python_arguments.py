@@ -100,6 +100,7 @@ def test_the_name_of_a_scenario_is_text(name):
         ),
         ("over_time", {"metric": "queue_bytes", "max_points": "many"}, "max_points"),
         ("shares", {"from_ns": "0"}, "from_ns"),
+        ("shares", {"from_ns": 5e5, "to_ns": 1e5}, "to_ns"),
     ],
 )
 def test_a_reading_names_the_argument_that_is_wrong(run, method, arguments, named):

@@ -291,8 +291,9 @@ class Run:
         -------
         dict
             ``bins``: a list with ``size_bytes`` (the largest size in the bin), ``count``, ``p50``, ``p95``,
-            ``p99``, ``mean``; ``overall``: the same over all flows. Slowdown is FCT over ideal FCT; it
-            is not below 1.
+            ``p99``, ``mean``, ``max``; ``overall``: the same over all finished flows. Slowdown is FCT over
+            ideal FCT; it may be below 1 under ``measure.ideal = "phost"``, and where acknowledgements are
+            lost.
         """
         _check_count("bins", bins, low=1, bits=32)
         _check_name("scheme", scheme)
@@ -432,10 +433,17 @@ class Run:
 
         Of the flows whose goodput was measured (``measure.goodput`` by flow), whether they finished or not;
         until the end of the run without `to_ns`.
+
+        Raises
+        ------
+        InputError
+            If one is not a time, or the second is before the first.
         """
         _check_time("from_ns", from_ns)
         until = self.summary.get("end_ns", 0) if to_ns is None else to_ns
         _check_time("to_ns", until)
+        if until < from_ns:
+            raise InputError(f"to_ns: expected at least from_ns = {from_ns:g}, found {until:g}")
         return json.loads(_native.shares(str(self.folder), from_ns, until))
 
     @property
