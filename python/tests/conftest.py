@@ -351,7 +351,7 @@ def engine(monkeypatch, tmp_path):
     monkeypatch.setattr(flow_rows, "pooled", lambda runs, flows, column: {})
     monkeypatch.setattr(flow_rows, "offered", lambda run: str(run.out).encode())
     monkeypatch.setattr(flow_choice.FlowChoice, "sized_slowdowns", lambda choice, run: sized_slowdowns(run))
-    monkeypatch.setattr(sharing, "lifetimes", lambda run: {})
+    monkeypatch.setattr(sharing, "under_way", lambda run: {})
     monkeypatch.setattr(queue_ports, "of_run", lambda run: None)
     monkeypatch.setattr(ideals, "_has_unfinished", lambda run: False)
     monkeypatch.setattr(bench, "in_own_process", lambda *asked: json.loads(found.bench(*asked)))

@@ -239,7 +239,7 @@ def test_fairness_of_equal_shares_is_one_and_of_one_among_four_a_quarter(monkeyp
             return self.series
 
     names = ["flow0", "flow1", "flow2", "flow3"]
-    monkeypatch.setattr(sharing, "lifetimes", lambda run: dict.fromkeys(names, (0.0, 100.0)))
+    monkeypatch.setattr(sharing, "under_way", lambda run: {name: [(0.0, 100.0)] for name in names})
     times = [float(t) for t in range(1, 101)]
     equal = Measured({name: [[t, 5.0] for t in times] for name in names})
     assert {index for _, index in time_figures.jain_over_time(equal)} == {1.0}
@@ -257,9 +257,20 @@ def test_flows_that_have_not_started_or_have_ended_do_not_count_as_unfair_shares
 
     times = range(1, 101)
     series = {name: [Interval(t - 1.0, float(t), share(name, t), 1.0) for t in times] for name in lives}
-    found = sharing.of_living(series, lives)
+    found = sharing.of_living(series, {name: [life] for name, life in lives.items()})
     assert {index for _, index in found} == {1.0}
     assert [time for time, _ in found] == [float(t) for t in range(11, 101)]
+
+
+def test_a_group_does_not_count_as_unfair_while_it_has_nothing_under_way():
+    """One group rests from 20.5 to 40.5 ns, and for 0.5 ns at 60; both have equal shares otherwise."""
+    times = {"a": [(0.0, 20.5), (40.5, 60.0), (60.5, 100.0)], "b": [(0.0, 100.0)]}
+    ends = range(1, 101)
+    rates = {"a": [0.0 if 21 <= t <= 40 else 5.0 for t in ends], "b": [5.0] * 100}
+    series = {name: [Interval(t - 1.0, float(t), of[t - 1], 1.0) for t in ends] for name, of in rates.items()}
+    found = sharing.of_living(series, times)
+    assert {index for _, index in found} == {1.0}
+    assert [time for time, _ in found] == [float(t) for t in ends if not 21 <= t <= 41]
     broken = list(time_figures._broken([(1.0, 1.0), (2.0, 0.5), (5.0, 1.0)]))
     assert broken == [(1.0, 1.0), (2.0, 0.5), (4.0, None), (5.0, 1.0)]
 

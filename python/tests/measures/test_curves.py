@@ -116,6 +116,12 @@ def test_lines_with_different_intervals_have_their_spans_in_common():
     fifteen.scenario = {"measure": {"queues": {"every": "15ns"}}}
     assert curves.span_ns([ten, fifteen], "queue_bytes") == 120
     assert curves.span_ns([fifteen], "queue_bytes") == 105
+    # The common multiple of 10 and 9.99 is 9990, a quarter of the run; that of 10 and 330 is short enough.
+    close, long = Measured({}), Measured({})
+    close.scenario = {"measure": {"queues": {"every": "9.99ns"}}}
+    long.scenario = {"measure": {"queues": {"every": "330ns"}}}
+    assert curves.span_ns([ten, close], "queue_bytes") == 100
+    assert curves.span_ns([ten, long], "queue_bytes") == 330
 
 
 def test_an_infinite_value_is_a_gap_in_a_curve_and_no_number():

@@ -146,15 +146,15 @@ def _broken(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, floa
 def jain_over_time(run: Run, *, spans: int = 100) -> list[tuple[float, float]]:
     """Return (end of a span in ns, Jain's index of the goodputs in it) of flows or groups measured.
 
-    Those count that start before a span and end after it. Where intervals of the measure are longer than
-    spans, of these; a last one that the end of the run cuts short is left out.
+    Those count that have something under way all through a span, but for shorter pauses. Where intervals of
+    the measure are longer than spans, of these; a last one that the end of the run cuts short is left out.
     """
     series = run.over_time("goodput_bps", max_points=1)
     end = max((points[-1][0] for points in series.values() if points), default=0)
     if len(series) < 2 or not end:
         return []
-    lives = sharing.lifetimes(run)
-    return sharing.of_living(over_time.intervals(run, "goodput_bps", end / spans), lives)
+    times = sharing.under_way(run)
+    return sharing.of_living(over_time.intervals(run, "goodput_bps", end / spans), times)
 
 
 def _natural(name: str) -> list[Any]:

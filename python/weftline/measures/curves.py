@@ -25,8 +25,10 @@ MAX_POINTS = 400
 """Points of a curve, at most."""
 MAX_SAMPLES = 2_000_000
 """Samples of a series that are read individually; of more, means over several are."""
-MAX_MULTIPLES = 1000
-"""Multiples of the longest interval of several runs that are tried as a span of them all."""
+MAX_COARSER = 4
+"""How much longer than necessary a span may be that is a multiple of the intervals of several runs."""
+MIN_POINTS = 100
+"""With as many points as this of the longest run it may be longer still."""
 
 Combine = Literal["each", "sum", "max"]
 Value = float | None
@@ -55,14 +57,16 @@ def span_ns(runs: Sequence[Run], metric: str, *, max_points: int = MAX_POINTS) -
     It is a multiple of the intervals at which the runs measure; where these have no common multiple that is
     short enough, of the longest of them alone. A state, which has no intervals, has any length.
     """
-    shortest = max(map(over_time.end_ns, runs), default=0.0) / max_points
+    whole = max(map(over_time.end_ns, runs), default=0.0)
+    shortest = whole / max_points
     measure = over_time.series(metric).measure
     intervals = {over_time.interval_ns(run, measure) for run in runs} - {0.0}
     if over_time.series(metric).kind == "state" or not intervals:
         return _rounded_up(shortest)
     longest = max(intervals)
     first = max(1, math.ceil(shortest / longest - 1e-9))
-    multiples = (longest * count for count in range(first, first + MAX_MULTIPLES))
+    most = max(MAX_COARSER * first, int(whole / longest / MIN_POINTS))
+    multiples = (longest * count for count in range(first, most + 1))
     common = (span for span in multiples if all(_is_multiple(span, every) for every in intervals))
     return next(common, longest * first)
 

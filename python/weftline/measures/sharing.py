@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from weftline import columns, quantities
 from weftline.errors import InputError
-from weftline.measures import flow_paths, over_time
+from weftline.measures import flow_paths, over_time, steps
 from weftline.measures.over_time import Interval
 
 if TYPE_CHECKING:
@@ -70,17 +70,22 @@ def by_span(series: Mapping[str, Sequence[Interval]]) -> list[tuple[float, float
 
 
 def of_living(
-    series: Mapping[str, Sequence[Interval]], lives: Mapping[str, tuple[float, float]]
+    series: Mapping[str, Sequence[Interval]], times: Mapping[str, Sequence[tuple[float, float]]]
 ) -> list[tuple[float, float]]:
     """Return (end in ns, Jain's index) of every whole span in which two or more last from begin to end.
 
-    Arguments are those of `indices`. Spans in which these received nothing are left out.
+    `series` is that of `indices`, `times` are those of `under_way`; a pause that is shorter than a span ends
+    nothing. Spans in which these received nothing are left out.
     """
     by_time: dict[float, list[float]] = {}
     for name, spans in series.items():
-        start, end = lives.get(name, (math.inf, 0.0))
+        length = max((one.end - one.begin for one in spans), default=0.0)
+        lasting = _joined(times.get(name, ()), length * (1 - 1e-9))
+        at = 0
         for one in spans:
-            if one.part == 1 and start <= one.begin * (1 + 1e-9) and one.end <= end * (1 + 1e-9):
+            while at < len(lasting) and lasting[at][1] * (1 + 1e-9) < one.end:
+                at += 1
+            if one.part == 1 and at < len(lasting) and lasting[at][0] <= one.begin * (1 + 1e-9):
                 by_time.setdefault(one.end, []).append(one.value)
     shared = [(time, goodputs) for time, goodputs in sorted(by_time.items()) if len(goodputs) > 1]
     return [(time, index) for time, goodputs in shared if (index := jain(goodputs)) is not None]
@@ -94,15 +99,38 @@ def of_run(run: Run) -> list[tuple[float, float]]:
 
 def lifetimes(run: Run) -> dict[str, tuple[float, float]]:
     """Return start and end in ns of every flow (`flow3`) and group, by its name in series."""
+    return {name: (times[0][0], times[-1][1]) for name, times in under_way(run).items()}
+
+
+def under_way(run: Run) -> dict[str, list[tuple[float, float]]]:
+    """Return when something of each flow (`flow3`) and group was under way: starts and ends in ns, in order.
+
+    A job whose messages are not in the table of flows has its steps.
+    """
     of = columns.read(run.flows, ("flow_id", "group", "start_ns", "finish_ns"))
     by_flow = run.scenario.get("measure", {}).get("goodput", {}).get("by") == "flow"
-    found: dict[str, tuple[float, float]] = {}
+    found: dict[str, list[tuple[float, float]]] = {}
     over = over_time.end_ns(run)
     for flow, group, start, finish in zip(*of.values(), strict=True):
-        end = over if finish is None else finish
+        lasts = start, over if finish is None else finish
         for name in (f"flow{flow}",) if by_flow else (f"flow{flow}", group):
-            first, last = found.get(name, (start, end))
-            found[name] = min(first, start), max(last, end)
+            found.setdefault(name, []).append(lasts)
+    of_steps: dict[str, list[tuple[float, float]]] = {}
+    for row in [] if by_flow else steps.own(run):
+        if row["job"] not in found:
+            end = over if row["finish_ns"] is None else row["finish_ns"]
+            of_steps.setdefault(row["job"], []).append((row["start_ns"], end))
+    return {name: _joined(times, 0.0) for name, times in (found | of_steps).items()}
+
+
+def _joined(times: Sequence[tuple[float, float]], pause: float) -> list[tuple[float, float]]:
+    """Return times from start to end in order, as one where the pause between them is at most `pause`."""
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(times):
+        if found and start <= found[-1][1] + pause:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
     return found
 
 
