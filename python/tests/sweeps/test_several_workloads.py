@@ -150,6 +150,11 @@ def test_jobs_loops_and_traces_that_end_early_are_named_where_the_rest_has_a_cho
     assert named(of_web, web, short) == ["short ended"]
     assert named(of_web, web, {**loop, "requests": 20}) == ["loop ended"]
     assert named(of_web, web, trace) == ["trace ended"]
+    # Groups that the flows of a trace have themselves, and a job whose messages have no rows.
+    first, *rest = trace["flows"]
+    own = [{**first, "group": "b"}, *({**one, "group": "a"} for one in rest)]
+    assert named(of_web, web, {"kind": "flows", "flows": own}) == ["a, b ended"]
+    assert named(of_web, web, {**short, "messages": False}) == ["short ended"]
     assert named(of_train, {**train, "group": "long", "repeat": 9}, short) == ["short ended"]
     assert named(of_web, {**web, "duration": "2ms"}, {**short, "start": "1ms"}) == ["short began"]
     # One event, and numbers of what has a length of its own.

@@ -8,10 +8,12 @@ permutations) are examined.
 Jobs of several steps, job files, closed loops and traces have a length of their own. They are examined only
 for numbers whose own length is a choice too: those of steps, where a job has several, and of flows at random,
 in rounds, in closed loops or of such jobs. Between two traces nothing is named: what both do is all there is.
+A trace, or a list of flows, is one workload whatever groups its flows have.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
@@ -28,6 +30,8 @@ from weftline.runs import Run
 
 SHARE = 0.9
 """A workload that is there for this share of the time of the others, or longer, is there for all of it."""
+MAX_NAMED = 3
+"""Groups of a trace that are named."""
 SHARE_OF_OWN = 0.75
 """The same of what has a length of its own: two equal jobs that share a network need not end together."""
 
@@ -67,6 +71,8 @@ def text(runs: Sequence[Run], name: str, flows: Sequence[Flows]) -> str:
 class _Asked:
     """When the examined workloads of a group are to begin and end."""
 
+    groups: frozenset[str]
+    """Several of a trace whose flows have groups of their own."""
     times: list[tuple[float, float]] = field(default_factory=list)
     """Of each one; an end of 0 is not known."""
     is_own_length: bool = False
@@ -77,27 +83,35 @@ def _asked_times(run: Run, group: str | None) -> dict[str, _Asked]:
     """Return the groups of the workloads that are examined, except one, and when they begin and end."""
     workloads = run.scenario.get("workload") or []
     found: dict[str, _Asked] = {}
+    unnamed = _spans(run).keys() - set(map(steady.group_of, workloads)) if len(workloads) > 1 else set()
     for one in workloads if len(workloads) > 1 else []:
-        name = steady.group_of(one)
+        name, groups = steady.group_of(one), frozenset([steady.group_of(one)])
+        if one.get("kind") in TRACES and unnamed:
+            groups = frozenset(unnamed | (groups & _spans(run).keys()))
+            name = _label(groups, name)
         is_asked = steady.is_random(one) or steady.apart(one) > 0 or one.get("kind") == "bulk"
-        if name == group or not (is_asked or _has_own_length(one)):
+        if group in groups or not (is_asked or _has_own_length(one)):
             continue
         is_by_count = steady.is_random(one) and int(one.get("count", 0))
         begin, end = steady.asked_times(one)
         end = 0.0 if is_by_count or end == math.inf else end
         if not is_asked:
-            lasts = _times_of_flows(run, name)
+            lasts = _times_of_flows(run, groups)
             if lasts is None:
                 continue
-            is_alone = sum(steady.group_of(other) == name for other in workloads) == 1
+            is_alone = sum(steady.group_of(other) in groups for other in workloads) <= 1
             begin, end = (lasts[0] if one["kind"] in TRACES else begin), lasts[1] if is_alone else 0.0
-        known = found.setdefault(name, _Asked())
+        known = found.setdefault(name, _Asked(groups))
         known.times.append((begin, end))
         known.is_own_length |= not is_asked
     return found
 
 
 TRACES = ("trace", "flows")
+
+
+def _label(groups: Collection[str], name: str) -> str:
+    return ", ".join(sorted(groups)) if len(groups) <= MAX_NAMED else f"{name} ({len(groups)} groups)"
 
 
 def _has_own_length(workload: Mapping[str, Any]) -> bool:
@@ -116,17 +130,18 @@ def _is_repeated(workload: Mapping[str, Any]) -> bool:
     return is_random or workload.get("kind") == "closed-loop" or _has_steps(workload)
 
 
-def _times_of_flows(run: Run, group: str) -> tuple[float, float] | None:
-    """Return the first start of a group's flows and the end of its last flow or step; None of one event.
+def _times_of_flows(run: Run, groups: Collection[str]) -> tuple[float, float] | None:
+    """Return the first start of the flows of groups and the end of the last one, or of the last step.
 
-    It is one if all flows start before one of them has ended.
+    None of one event: all flows start before one of them has ended.
     """
-    span = _spans(run).get(group)
+    span = _joined(run, groups)
     if span is None or span.last_start < span.first_end:
         return None
-    rows = [row for row in steps.own(run) if row["job"] == group]
+    rows = [row for row in steps.own(run) if row["job"] in groups]
     ends = [math.inf if row["finish_ns"] is None else row["finish_ns"] for row in rows]
-    return span.first_start, math.inf if steps.unbegun(run, group) else max([span.last_end, *ends])
+    is_cut = any(steps.unbegun(run, group) for group in groups)
+    return span.first_start, math.inf if is_cut else max([span.last_end, *ends])
 
 
 class _Span(NamedTuple):
@@ -139,8 +154,21 @@ class _Span(NamedTuple):
 
 
 def _spans(run: Run) -> dict[str, _Span]:
-    """Return the span of each group of a run that has flows."""
+    """Return the span of each group of a run that has flows, or steps of a job whose messages are no rows."""
     return _read_spans(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
+
+
+def _span_of(starts: Sequence[float], ends: Sequence[float]) -> _Span:
+    return _Span(min(starts), max(starts), min(ends), max(ends))
+
+
+def _joined(run: Run, groups: Collection[str]) -> _Span | None:
+    """Return the span of several groups together; None if they have no flows."""
+    spans = [span for name, span in _spans(run).items() if name in groups]
+    if not spans:
+        return None
+    first_starts, last_starts, first_ends, last_ends = zip(*spans, strict=True)
+    return _Span(min(first_starts), max(last_starts), min(first_ends), max(last_ends))
 
 
 @lru_cache(maxsize=4096)
@@ -154,33 +182,40 @@ def _read_spans(folder: Path, modified: int) -> dict[str, _Span]:
         starts, ends = found.setdefault(group, ([], []))
         starts.append(start)
         ends.append(math.inf if took is None else start + took)
-    return {name: _Span(min(of[0]), max(of[0]), min(of[1]), max(of[1])) for name, of in found.items()}
+    of_steps: dict[str, tuple[list[float], list[float]]] = {}
+    for row in json.loads(_native.jobs(str(folder))):
+        if row["job"] not in found and not row.get("part"):
+            starts, ends = of_steps.setdefault(row["job"], ([], []))
+            starts.append(row["start_ns"])
+            ends.append(math.inf if row["finish_ns"] is None else row["finish_ns"])
+    return {name: _span_of(*times) for name, times in (found | of_steps).items()}
 
 
 @lru_cache(maxsize=4096)
-def _last_ends(folder: Path, modified: int, group: str, begins: tuple[float, ...]) -> list[float]:
-    """Return the last end of the flows of a group that start from each of these times to the next one."""
+def _last_ends(folder: Path, modified: int, groups: frozenset[str], begins: tuple[float, ...]) -> list[float]:
+    """Return the last end of the flows of groups that start from each of these times to the next one."""
     from weftline import _native
 
     del modified  # part of the key alone
     of = columns.read(_native.table(str(folder), "flows"), ("group", "start_ns", "fct_ns"))
     found = [0.0] * len(begins)
     for name, start, took in zip(of["group"], of["start_ns"], of["fct_ns"], strict=True):
-        if name == group:
+        if name in groups:
             place = max(bisect_right(begins, start) - 1, 0)
             found[place] = max(found[place], math.inf if took is None else start + took)
     return found
 
 
-def _there(run: Run, group: str, asked: _Asked) -> list[tuple[float, float]]:
-    """Return the times in which workloads of a group are there, apart and in order.
+def _there(run: Run, asked: _Asked) -> list[tuple[float, float]]:
+    """Return the times in which workloads are there, apart and in order.
 
     Each lasts until the flows end that start before the next one begins, and for its own duration.
     """
     begins = tuple(sorted({begin for begin, _ in asked.times}))
-    ends = [_spans(run)[group].last_end]
+    span = _joined(run, asked.groups)
+    ends = [span.last_end if span else 0.0]
     if len(begins) > 1:
-        ends = _last_ends(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns, group, begins)
+        ends = _last_ends(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns, asked.groups, begins)
     found: list[tuple[float, float]] = []
     for begin, end in zip(begins, ends, strict=True):
         end = max([end, *(asked_end for asked_begin, asked_end in asked.times if asked_begin == begin)])
@@ -239,17 +274,18 @@ def _partly(
     workloads = run.scenario.get("workload") or []
     repeated = {steady.group_of(one) for one in workloads if _is_repeated(one)}
     found: list[Partly] = []
-    for group in asked.keys() & spans.keys():
-        own = asked[group]
+    for name, own in asked.items():
+        if not own.groups & spans.keys():
+            continue
         if not is_of_flows:
-            of_jobs = repeated - {group} if own.is_own_length else None
+            of_jobs = repeated - own.groups if own.is_own_length else None
             first, last = _times_of_steps(run, flows, of_jobs, to_finish=of_steps)
         else:
-            others = (spans.keys() & repeated if own.is_own_length else set(spans)) - {group}
+            others = (spans.keys() & repeated if own.is_own_length else set(spans)) - own.groups
             starts = [of["start_ns"][n] for n in counted if of["group"][n] in others]
             first, last = min(starts, default=0.0), max(starts, default=0.0)
         enough = SHARE_OF_OWN if own.is_own_length else SHARE
-        found += _partly_there(group, _there(run, group, own), first, last, enough)
+        found += _partly_there(name, _there(run, own), first, last, enough)
     return found
 
 

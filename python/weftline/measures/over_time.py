@@ -209,14 +209,21 @@ def reader(name: str) -> Callable[[Run], float | None] | None:
 def _with_flows(
     run: Run, by_entity: dict[str, list[tuple[float, float]]]
 ) -> dict[str, list[tuple[float, float]]]:
-    """Return the goodputs of flows and groups of which the table of flows has rows."""
+    """Return the goodputs of flows and groups that delivered something or have rows in the table of flows.
+
+    The messages of a job may have none.
+    """
     if all(any(value for _, value in points) for points in by_entity.values()):
         return by_entity
     if not (run.out / "flows.parquet").exists():
         return by_entity
     of = columns.read(run.flows, ("flow_id", "group"))
     known = {f"flow{flow}" for flow in of["flow_id"]} | set(of["group"])
-    return {name: points for name, points in by_entity.items() if name in known}
+    return {
+        name: points
+        for name, points in by_entity.items()
+        if name in known or any(value for _, value in points)
+    }
 
 
 def has_infinite(run: Run, name: str) -> bool:
