@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+import warnings
 
 import pytest
 
@@ -229,6 +230,25 @@ def test_a_sweep_does_not_mix_two_contents_of_a_file(tmp_path, monkeypatch, trac
         point.scenario()
 
 
+def test_points_whose_file_changed_are_run_by_a_sweep_that_finds_it_as_it_was(tmp_path, monkeypatch, traced):
+    scenario, write = traced
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, 1)
+
+    def sweep():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return weftline.sweep(scenario, {"workload.0.start": ["0us", "1us"]}, out="s", jobs=1)
+
+    keep = store.Store.keep
+    with monkeypatch.context() as during:
+        during.setattr(store.Store, "keep", lambda *run: (keep(*run), write(tmp_path, 3)))
+        failed = sweep().failed
+    assert len(failed) == 1 and "since the sweep began" in failed[0][-1]
+    write(tmp_path, 1)
+    assert sweep().failed == []
+
+
 def test_flows_are_the_same_where_a_link_alone_is_faster(tmp_path):
     def runs(name, **changes):
         return [
@@ -237,6 +257,12 @@ def test_flows_are_the_same_where_a_link_alone_is_faster(tmp_path):
 
     base = runs("base")
     assert pooling.same_traffic(base, runs("slower", **{"topology.host_link.delay": "2us"}))
+    # A job that has no rows in the table of flows.
+    job = {"kind": "collective", "messages": False}
+    one, other = (
+        runs(size, workload=[*SCENARIO["workload"], {**job, "bytes": size}]) for size in ("10KB", "20KB")
+    )
+    assert not pooling.same_traffic(one, other)
     assert not pooling.same_traffic(base, runs("larger", **{"topology.hosts": 5}))
     assert not pooling.same_traffic(base, runs("loaded", **{"workload.0.load": 0.5}))
 
@@ -248,3 +274,14 @@ def test_a_replay_of_flows_that_start_together_is_the_same_run(tmp_path):
     trace = [{"kind": "trace", "file": str(tmp_path / "first/flows.parquet")}]
     again = weftline.run({"topology": leaf_spine, "workload": trace}, out=tmp_path / "again")
     assert again.summary["fingerprint"] == first.summary["fingerprint"]
+
+
+def test_the_goodput_of_a_job_without_rows_counts_next_to_a_group_that_does_not_start(tmp_path):
+    job = {"kind": "collective", "bytes": "100KB", "messages": False, "group": "job"}
+    scenario = {
+        **SCENARIO,
+        "workload": [job, SCENARIO["workload"][1]],
+        "measure": {"goodput": {"by": "group"}},
+    }
+    run = weftline.run(scenario, out=tmp_path / "run")
+    assert over_time.reader("max of goodput_bps")(run) > 0

@@ -28,7 +28,7 @@ from typing import Any
 from weftline import quantities
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps.states import state_of
-from weftline.sweeps.store import Point, Store
+from weftline.sweeps.store import Point, Store, Unread
 from weftline.terminal import share_done
 
 MIN_FREE_BYTES = 4 << 20
@@ -128,7 +128,7 @@ def waiting(
             if aside and key in store.damaged:
                 remark = f"{point.name}, seed {point.seed}: damaged results are now in {aside}"
                 outcome.remarks.append(f"{remark} ({store.damaged[key]})")
-        why = None if retry else store.failure(point.key)
+        why = None if retry else store.failure(point.key, of_run=True)
         if why is None:
             wanted.append(point)
         else:
@@ -412,7 +412,10 @@ class _Work:
                 raise KeyboardInterrupt
 
         try:
-            scenario = point.scenario()
+            try:
+                scenario = point.scenario()
+            except (InputError, RunFailed) as error:
+                return Unread(error)
             with self._interruptible(point):
                 found = scenario.start(threads=self._threads, out=part, force=True, progress=progress)
         except KeyboardInterrupt:

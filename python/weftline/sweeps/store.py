@@ -54,6 +54,13 @@ _SUSPECT: set[Path] = set()
 """Runs whose damage showed when they were read, though their stamps were as before: these do not count."""
 
 
+class Unread(str):
+    """Why the scenario of a point could not be read any more: a file has changed since the sweep began.
+
+    A later sweep has such a point only if its files are as they were, and so runs it.
+    """
+
+
 @dataclass(frozen=True, kw_only=True)
 class Point:
     """One run that is wanted."""
@@ -341,7 +348,7 @@ class Store:
         named : str, optional
             What the error calls this folder; `part` without it.
         """
-        folder = self._failed / of.key
+        folder, is_unread = self._failed / of.key, isinstance(why, Unread)
         shutil.rmtree(folder, ignore_errors=True)
         self._failed.mkdir(parents=True, exist_ok=True)
         if part is not None and part.is_dir():
@@ -355,14 +362,16 @@ class Store:
             "seed": of.seed,
             "error": why,
             "weftline": _native.version(),
+            **({"unread": True} if is_unread else {}),
         }
         write_whole(self._failed / f"{of.key}.json", integrity.sealed(about))
         return why
 
-    def failure(self, key: str) -> str | None:
-        """Return why a point failed when it was last tried, None if it did not."""
+    def failure(self, key: str, *, of_run: bool = False) -> str | None:
+        """Return why a point failed when it was last tried, None if it did not; `of_run`: not `Unread`."""
         try:
-            return str(integrity.unsealed((self._failed / f"{key}.json").read_bytes())[0]["error"])
+            found = integrity.unsealed((self._failed / f"{key}.json").read_bytes())[0]
+            return None if of_run and found.get("unread") else str(found["error"])
         except (FileNotFoundError, ValueError, KeyError):
             return None  # a damaged record is none: the point is run again
         except OSError as error:
