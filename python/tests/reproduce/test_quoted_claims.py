@@ -80,7 +80,7 @@ QUOTED = [
     ),
     (
         BALANCING,
-        "ECMP takes {}, {} and {} times as long as HULA, HULA",
+        "100 us ECMP over HULA is {}, {} and {}, and",
         PAIR,
         "mphula-fct",
         [f"all links up, {load} %: ECMP takes longer than HULA" for load in (50, 70, 90)],
@@ -135,7 +135,7 @@ QUOTED = [
 
 
 @pytest.mark.parametrize(
-    ("page", "words", "shown", "experiment", "texts"), QUOTED, ids=lambda part: str(part)
+    ("page", "words", "shown", "experiment", "texts"), QUOTED, ids=[f"{one[0]}: {one[1]}" for one in QUOTED]
 )
 def test_a_number_that_is_repeated_is_the_stored_one(page, words, shown, experiment, texts):
     numbers = stored()
