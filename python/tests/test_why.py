@@ -271,8 +271,29 @@ def test_the_busiest_link_is_named_where_flows_wait_for_their_own_control():
     )
     idle = held_flow(0, paced, [("s0->s1", 0.04), ("s1->host2", 0.03)])
     assert "s0->s1, the busiest, was used 4 %): its own control is the limit" in held_flows.text([idle])
+    lossy = held_flow(0, paced, [("s0->s1", 0.04)], lost=[{"at": "s0->s1", "packets": 3}])
+    assert held_flows.text([lossy]).endswith("its own control is the limit, which lost packets slow down.")
     queued = held_flow(0, [("s0->s1", "own queue", 2_000_000), (None, "window", 1_000_000)])
     assert held_flows.text([queued]) == ""
+
+
+def test_a_link_with_room_is_not_said_to_be_what_a_sender_adapts_to():
+    """An application of 0.5 Gb/s behind a link of 10 that others use for 73 %."""
+    slow = held_flow(0, [(None, "pacing", 900_000_000)], [("host0->s0", 0.05), ("s0->host3", 0.78)])
+    assert held_flows.text([slow]).endswith(
+        "The busiest link of its path was: s0->host3 (used 78 %); no link was full, so its own control, or "
+        "the rate of an application, may limit it."
+    )
+
+
+def test_of_links_in_a_row_that_are_as_busy_the_one_with_the_queue_is_named():
+    waits = [
+        ("s0->s1", "own queue", 30_000_000),
+        ("s1->s2", "own queue", 1_000),
+        (None, "pacing", 500_000_000),
+    ]
+    flow = held_flow(0, waits, [("host0->s0", 0.5), ("s0->s1", 0.95), ("s1->s2", 0.96)])
+    assert [one["link"] for one in held_flows.held([flow])["links"]] == ["s0->s1"]
 
 
 def test_a_nic_that_sends_packets_again_waits_for_the_port_that_trimmed_them():

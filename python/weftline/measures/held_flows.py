@@ -20,6 +20,10 @@ CLOSE = 0.05
 """Links whose use differs from the busiest one's by at most this share are as busy."""
 BUSY = 0.5
 """A link that is used less than this does not limit a flow."""
+FULL = 0.85
+"""A link that is used less than this had room left, for what an application sends at a rate of its own."""
+QUEUES = ("own queue", "queue of others", "higher priority")
+"""Causes for which a flow waits in front of a link."""
 NAMED = 0.05
 """Links for which flows were held for less than this share of the longest time are not named."""
 SHOWN = 3
@@ -54,7 +58,8 @@ def _at_ends(flow: Mapping[str, Any], causes: Sequence[str]) -> int:
 def _busiest(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the busiest links of the path of each flow, by the time for which these flows were held.
 
-    Of links that were as busy, those that trimmed or lost packets of the flow are taken, if there are any.
+    Of links that were as busy, those that trimmed or lost packets of the flow are taken, if there are any;
+    else those where it waited in the queue: a link after them is as busy because they feed it.
     """
     sums: dict[str, list[float]] = {}
     for flow in flows:
@@ -65,7 +70,7 @@ def _busiest(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         highest = max(used.values())
         found = [link for link, share in used.items() if share >= highest - CLOSE]
         signs = {part["at"] for name in ("trimmed", "lost") for part in flow.get(name, ())}
-        found = [link for link in found if link in signs] or found
+        found = [link for link in found if link in signs] or _queued(flow, found) or found
         for link in found:
             one = sums.setdefault(link, [0, 0, 0.0])
             one[:] = [one[0] + 1, one[1] + time, one[2] + time * used[link]]
@@ -74,6 +79,16 @@ def _busiest(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for link, (count, time, used) in sums.items()
     ]
     return sorted(links, key=lambda one: (-one["held_ps"], -one["used"], one["link"]))
+
+
+def _queued(flow: Mapping[str, Any], links: Sequence[str]) -> list[str]:
+    """Return those of some links in whose queues a flow waited longest, or at least half as long."""
+    waits = dict.fromkeys(links, 0)
+    for part in flow["waits"]:
+        if part["link"] in waits and part["cause"] in QUEUES:
+            waits[part["link"]] += part["ps"]
+    longest = max(waits.values())
+    return [link for link, time in waits.items() if longest and 2 * time >= longest]
 
 
 def _trimmed(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -107,13 +122,13 @@ def text(flows: Sequence[Mapping[str, Any]], what: str = "flows") -> str:
         f"{these} waited {share_text(of['at_links_ps'] / whole)} of {their} time for links, and "
         f"{share_text(ends / whole)} for other reasons ({named}), so the waits at links do not show which "
         f"link limits {'it' if one else 'them'}.",
-        _busiest_text(of, one, their, they),
+        _busiest_text(of, one, their, they, lost=any(flow.get("lost") for flow in flows)),
         trims_text(flows),
     ]
     return " ".join(part for part in parts if part)
 
 
-def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str) -> str:
+def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str, *, lost: bool) -> str:
     links = of["links"]
     if not links:
         return ""
@@ -124,7 +139,8 @@ def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str) -> st
         highest = max(links, key=lambda link: link["used"])
         return (
             f"No link of {their} {paths} was busy while {they} ran ({highest['link']}, the busiest, was used "
-            f"{share_text(highest['used'])}): {their} own control is the limit, and not a link."
+            f"{share_text(highest['used'])}): {their} own control is the limit, "
+            + ("which lost packets slow down." if lost else "and not a link.")
         )
     links = [link for link in links if link["held_ps"] >= NAMED * links[0]["held_ps"]]
     named = [
@@ -135,9 +151,15 @@ def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str) -> st
     ]
     more = f", and {len(links) - SHOWN} more" if len(links) > SHOWN else ""
     which, were = ("link", "was") if len(links) == 1 else ("links", "were")
-    adapts = "sender adapts" if one else "senders adapt"
-    text = f"The busiest {which} of {their} {paths}, to which {their} {adapts}, {were}: {', '.join(named)}"
-    return f"{text}{more}."
+    adapts = f", to which {their} {'sender adapts' if one else 'senders adapt'},"
+    had_room = max(link["used"] for link in links) < FULL
+    text = (
+        f"The busiest {which} of {their} {paths}{'' if had_room else adapts} {were}: {', '.join(named)}{more}"
+    )
+    if not had_room:
+        return f"{text}."
+    control = f"{their} own control, or the rate of an application, may limit {'it' if one else 'them'}"
+    return f"{text}; no link was full, so {control}."
 
 
 def trims_text(flows: Sequence[Mapping[str, Any]]) -> str:
