@@ -165,6 +165,7 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
         ("[report]\nmetrics = 7", "report.metrics: expected a list of metrics, found 7"),
         ('[report]\nrows = "scheme"', "report.rows: expected an axis"),
         ('[report]\nanswer = "slowdown_p99 5"', "expected a bound on a metric"),
+        ('[report]\nanswer = "slowdown_p99 <= 5"', "expected a bound on a metric, with < or >,"),
         ('[report]\nwarmup = "1"', "a time such as"),
         ('[report]\ninterval = "z"', '"t" or "bootstrap"'),
         ('[report]\ndrain = "-5%"', ":3: report.drain: expected a time such as"),

@@ -46,7 +46,7 @@ _KEYS = {
     "report": "metrics rows along against group sizes interval warmup drain answer",
     "sizes": "min max",
 }
-_ANSWER = re.compile(r"\s*(.+?)\s*(<|>)\s*([^<>\s][^<>]*?)\s*")
+_ANSWER = re.compile(r"\s*(.+?)\s*(<|>)\s*([^<>=\s][^<>=]*?)\s*")
 
 Choice = tuple[tuple[str, str], ...]
 """One variant of each axis: ((axis, variant), ...)."""
@@ -338,7 +338,7 @@ def _report(table: object, axes: Mapping[str, Axis], where: Where) -> Report:
     except InputError as error:
         raise InputError(f"{where('answer', 'report')}: report.answer: {error}") from None
     if report.answer and bound is None:
-        raise wrong("answer", 'a bound on a metric such as "slowdown_p99 < 5"')
+        raise wrong("answer", 'a bound on a metric, with < or >, such as "slowdown_p99 < 5"')
     check_window(
         {"warmup": report.warmup, "drain": report.drain},
         lambda key: f"{where(key, 'report')}: report.{key}",
