@@ -519,3 +519,18 @@ def test_flows_of_several_seeds_are_pooled(seeds):
         thin = cumulative(Line("A", seeds), "slowdown", max_points=limit)
         assert len(thin) <= limit and set(thin) <= set(curve) and thin[-1] == curve[-1]
         assert limit == 1 or thin[0] == curve[0]
+
+
+def test_a_figure_of_steps_states_how_many_had_not_ended(tmp_path):
+    job = {"kind": "collective", "operation": "ring-all-reduce", "bytes": "1MB", "repeat": 3}
+    scenario = {"topology": {"kind": "star", "hosts": 4}, "workload": [job]}
+    whole = weftline.run(scenario, out=tmp_path / "whole")
+    assert "ended" not in whole.plot.jobs().caption
+    second = whole.steps[1]["finish_ns"]
+    cut = weftline.run(scenario, set={"run.until": f"{second + 1000:.0f}ns"}, out=tmp_path / "cut")
+    assert cut.plot.jobs().caption.endswith("Left out: 1 of 3 steps, which had not ended.")
+    none = weftline.run(scenario, set={"run.until": "1us"}, out=tmp_path / "none")
+    with pytest.raises(InputError, match="no step of these runs has one"):
+        none.plot.jobs()
+    with pytest.raises(InputError, match="no digests of a query for paths were recorded"):
+        whole.plot.paths_known()

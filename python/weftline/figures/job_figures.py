@@ -41,8 +41,14 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
         unit, scale = time_unit(longest)
         axis = f"{axis} ({unit})"
     points: list[tuple[str, float, float]] = []
+    left_out = []
     for line in lines:
         run = over_seeds.drawn_run(line)
+        rows = rows_of.own(run)
+        open_steps = sum(row["finish_ns"] is None for row in rows) + rows_of.unbegun(run)
+        if open_steps:
+            of = f"{open_steps} of {len(rows) + rows_of.unbegun(run)} steps"
+            left_out.append(f"{of} of {line.label}" if len(lines) > 1 else of)
         for job, name in rows_of.job_names([run]).items():
             label = ", ".join(filter(None, [line.label if len(lines) > 1 else "", name]))
             of_job = [step for step in rows_of.own(run) if rows_of.job_of(step) == job]
@@ -54,11 +60,12 @@ def steps(title: str, lines: Sequence[Line], *, column: str = "time_ns", caption
             ]
             if not parts:
                 points += [(label, step["step"], step[column] * scale) for step in of_job if step[column]]
-            if column == "time_ns":
+            if column == "time_ns" and any(step[column] for step in of_job):
                 ideal = [(step["step"], step["ideal_ns"] * scale) for step in of_job if step["ideal_ns"]]
                 points += [(f"{label}, ideal", number, value) for number, value in ideal]
     labels = list(dict.fromkeys(label for label, _, _ in points))
-    note = f"{caption} {over_seeds.drawn_seed(lines)}".strip()
+    unfinished = f"Left out: {', '.join(left_out)}, which had not ended." if left_out else ""
+    note = " ".join(filter(None, [caption, over_seeds.drawn_seed(lines), unfinished]))
     at = "values" if len({x for _, x, _ in points}) <= 16 else "published"
     return specs.trend(title, labels, points, [], axes=("step", axis), points_at=at, caption=note)
 

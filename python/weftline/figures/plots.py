@@ -160,7 +160,13 @@ class Plots:
 
     def paths_known(self) -> Figure:
         """Return the share of paths that PINT knows by packets; needs ``telemetry.record`` above 0."""
-        return self._marked(path_figures.paths_known("Paths known by packets", self.lines))
+        figure = path_figures.paths_known("Paths known by packets", self.lines)
+        if not figure.spec["data"]["values"]:
+            raise InputError(
+                "no digests of a query for paths were recorded: they need telemetry of kind pint with such a "
+                "query, and telemetry.record above 0"
+            )
+        return self._marked(figure)
 
     def network(self, metric: str | None = None) -> Figure:
         """Return the network of the first line, its links coloured by a series of ports.

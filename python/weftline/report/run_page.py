@@ -343,7 +343,8 @@ def job_sections(lines: Sequence[Line], *, link: why_page.Address | None = None)
     of_run = [jobs.steps_table(run, max_steps=MAX_STEPS)] if len(lines) == 1 else []
     figures = []
     if any(len(steps.own(line.runs[0])) > 1 for line in lines):
-        figures.append(job_figures.steps("Time of each step", lines, caption=jobs.IDEAL))
+        times = job_figures.steps("Time of each step", lines, caption=jobs.IDEAL)
+        figures += [times] if times.spec["data"]["values"] else []
     several = any(len(line.runs[0].steps) > 1 for line in lines)
     if several and any(step["busbw_bps"] for line in lines for step in line.runs[0].steps):
         figures.append(job_figures.steps("Bus bandwidth of each step", lines, column="busbw_bps"))
