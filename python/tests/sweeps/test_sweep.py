@@ -2,13 +2,14 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 import texts
 
 import weftline
-from weftline import _native
+from weftline import _native, integrity
 from weftline.cli.main import main
 from weftline.errors import InputError, RunFailed
 from weftline.sweeps import store, tables
@@ -336,3 +337,24 @@ def test_progress_goes_to_whom_it_is_given(file, monkeypatch):
     weftline.sweep(file)
     weftline.sweep(file, progress=False)
     assert len(cells) == 1 and cells[0].shown[-1] == ""
+
+
+def test_a_dry_run_refuses_a_store_that_the_sweep_would_refuse(file, engine, tmp_path, capsys):
+    (tmp_path / "taken").write_text("")
+    for out in (tmp_path / "taken", tmp_path / "taken" / "below"):
+        assert main(["sweep", str(file), "--dry-run", "--out", str(out)]) == 2
+        assert f"{tmp_path / 'taken'} is not a folder" in capsys.readouterr().err
+    assert main(["sweep", str(file), "--dry-run", "--out", str(tmp_path / "free")]) == 0
+    assert not (tmp_path / "free").exists() and not engine.runs
+
+
+def test_points_that_failed_earlier_are_not_announced_as_finished(file, engine, tmp_path, capsys):
+    main(["sweep", str(file), "--quiet"])
+    folder = tmp_path / "out/sweeps/which"
+    key = next((folder / "points").iterdir()).name
+    shutil.rmtree(folder / "points" / key)
+    (folder / "failed" / f"{key}.json").write_text(integrity.sealed({"error": "no room"}))
+    for options in (["--dry-run"], []):
+        main(["sweep", str(file), *options])
+        printed = capsys.readouterr().out
+        assert "11 are finished already; 1 failed earlier, and without --retry is not run again" in printed

@@ -38,8 +38,8 @@ def command(options: argparse.Namespace) -> int:
     line = ProgressLine(quiet=quiet)
     wanted = len(plan.points if only is None else only)
 
-    def announce(left: int, cost: Estimate) -> None:
-        print(_announcement(plan, wanted, left, cost, on=options.on))
+    def announce(left: int, failed: int, cost: Estimate) -> None:
+        print(_announcement(plan, wanted, left, failed, cost, on=options.on))
 
     result, outcome = runner.run(
         plan,
@@ -139,7 +139,10 @@ def as_json(result: SweepResult) -> dict[str, Any]:
     }
 
 
-def _announcement(plan: Plan, wanted: int, left: int, cost: Estimate, *, on: str = "local") -> str:
+def _announcement(
+    plan: Plan, wanted: int, left: int, failed: int, cost: Estimate, *, on: str = "local"
+) -> str:
+    """Return how many runs there are; `left` are to be run, `failed` were tried and are not run again."""
     sizes = " x ".join(f"{axis.name} ({len(axis.variants)})" for axis in plan.sweep.axes) or "the scenario"
     seeds = len(plan.sweep.seeds)
     text = f"{len(plan.points)} runs: {sizes}, {seeds} seed{'s' if seeds > 1 else ''}"
@@ -147,8 +150,12 @@ def _announcement(plan: Plan, wanted: int, left: int, cost: Estimate, *, on: str
         text += " (" + "; ".join(" with ".join(names) for names in plan.sweep.zipped) + ")"
     if wanted < len(plan.points):
         text += f"; {wanted} of them here"
-    if left < wanted:
-        text += f"; {wanted - left} are finished already"
+    if finished := wanted - left - failed:
+        text += f"; {finished} {'is' if finished == 1 else 'are'} finished already"
+    if failed:
+        text += (
+            f"; {failed} failed earlier, and without --retry {'is' if failed == 1 else 'are'} not run again"
+        )
     if left and on == "ray":  # how many run at a time is known when it answers
         time = quantities.seconds_text(float(f"{cost.seconds_of_a_core:.2g}"))
         text += f"; the rest takes about {time} of a core"
@@ -165,14 +172,15 @@ def _announcement(plan: Plan, wanted: int, left: int, cost: Estimate, *, on: str
 def _dry_run(plan: Plan, options: argparse.Namespace) -> int:
     """Print what would be run, and run nothing."""
     jobs = options.jobs or max(1, executor.cores() // max(1, options.threads))
-    left, _ = executor.waiting(plan.points, Store(plan.path), retry=options.retry, touch=False)
+    store = Store.planned(plan.path)
+    left, known = executor.waiting(plan.points, store, retry=options.retry, touch=False)
     cost = runner.estimate(left, jobs=jobs)
     if options.json:
         points = [{**dict(p.choice), "seed": p.seed, "run": p.key, "left": p in left} for p in plan.points]
         found = {"points": points, "seconds": cost.seconds, "memory_bytes": cost.memory_bytes, "jobs": jobs}
         print(json.dumps(found, indent=2, ensure_ascii=False))
         return 0
-    print(_announcement(plan, len(plan.points), len(left), cost, on=options.on))
+    print(_announcement(plan, len(plan.points), len(left), len(known.failed), cost, on=options.on))
     for axis in plan.sweep.axes:
         print(f"  {axis.name}: {', '.join(axis.variants)}")
     print(f"  seeds: {', '.join(map(str, plan.sweep.seeds))}")

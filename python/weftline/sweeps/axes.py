@@ -225,7 +225,8 @@ def _stepped(table: Mapping[str, Any], first: Decimal, last: Decimal, unit: str,
 def _spaced(table: Mapping[str, Any], first: Decimal, last: Decimal, here: str) -> list[Decimal]:
     count, scale = table["points"], table.get("scale", "linear")
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= MAX_VALUES:
-        raise InputError(f"{here}: range: points: expected a number from 2, found {count!r}")
+        expected = f"a number from 2 to {MAX_VALUES:,}"
+        raise InputError(f"{here}: range: points: expected {expected}, found {count!r}")
     if scale not in ("linear", "log"):
         raise InputError(f'{here}: range: scale: expected "linear" or "log", found {scale!r}')
     if scale == "linear":

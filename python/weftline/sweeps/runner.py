@@ -158,7 +158,7 @@ def run(
     on: str = "local",
     retry: bool = False,
     show: Callable[[str], None] | None = None,
-    announce: Callable[[int, Estimate], None] | None = None,
+    announce: Callable[[int, int, Estimate], None] | None = None,
     only: Sequence[Point] | None = None,
 ) -> tuple[SweepResult, Outcome]:
     """Run what has no results yet and return all there are.
@@ -174,7 +174,8 @@ def run(
     show : callable, optional
         Given the line of progress.
     announce : callable, optional
-        Given the number of points that are left and what they are expected to need, before the first.
+        Given, before the first: the number of points that are left, that of points that failed earlier and
+        are not run again, and what those that are left are expected to need.
     only : sequence of Point, optional
         These points alone, as a task of an array does.
     """
@@ -182,10 +183,10 @@ def run(
     write_description(plan)
     wanted = plan.points if only is None else only
     jobs = jobs or max(1, executor.cores() // max(1, threads))
-    left, _ = executor.waiting(wanted, kept, retry=retry, touch=False)
+    left, known = executor.waiting(wanted, kept, retry=retry, touch=False)
     expected = estimate(left, jobs=jobs)
     if announce:
-        announce(len(left), expected)
+        announce(len(left), len(known.failed), expected)
     options: dict[str, Any] = {"retry": retry, "name": plan.sweep.name, "show": show, "costs": expected.costs}
     if on == "ray":
         from weftline.sweeps import ray_executor

@@ -180,8 +180,8 @@ class Store:
         self._failed = path / "failed"
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str]) -> Store:
-        """Return the store in a folder, which is made where there is none; its damaged files are rebuilt.
+    def planned(cls, path: str | os.PathLike[str]) -> Store:
+        """Return the store that `create` would return; nothing is made.
 
         Raises
         ------
@@ -192,6 +192,21 @@ class Store:
         # A store to which an earlier version wrote a run has digests of the run, which are not damaged.
         if not cls.is_at(path) or integrity.lists_run(found.path / store_files.DIGESTS):
             integrity.refuse_results(found.path)
+        there = next((one for one in (found.points, *found.points.parents) if os.path.lexists(one)), Path())
+        if not there.is_dir():
+            raise InputError(f"{found.points}: the folder cannot be made: {there} is not a folder")
+        return found
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Store:
+        """Return the store in a folder, which is made where there is none; its damaged files are rebuilt.
+
+        Raises
+        ------
+        InputError
+            If it cannot be a folder, or holds a run, or a store of a later format.
+        """
+        found = cls.planned(path)
         for folder in (found.points, found._parts, found._failed):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
