@@ -308,3 +308,49 @@ def test_json_has_null_for_numbers_that_it_cannot_hold_and_text_for_other_types(
 def test_an_empty_question_lists_all_columns(swept, capsys):
     assert main(["query", str(swept.path), ""]) == 0
     assert "flows: run, flow_id, src" in capsys.readouterr().out
+
+
+@real
+def test_equal_names_of_columns_are_distinct_keys_in_json(swept, capsys):
+    """A join has columns of both tables, and none of them may be lost."""
+    (row,) = asked(capsys, swept.path, "select 1 as a, 2 as a, 3 as a_1")
+    assert row == {"a": 1, "a_2": 2, "a_1": 3}
+    joined = asked(capsys, swept.path, "select r.seed, p.seed from runs r join points p using (run)")
+    assert all(row["seed"] == row["seed_1"] for row in joined) and len(joined) == 4
+
+
+@real
+@pytest.mark.parametrize(
+    ("sql", "found"), [(";", "nothing"), ("-- no", "nothing"), ("select 1; select 2", "2 of")]
+)
+def test_sql_without_one_answer_is_an_error(swept, capsys, sql, found):
+    assert main(["query", str(swept.path), "--", sql]) == 2
+    assert f"expected one statement of SQL whose rows are printed, found {found}" in capsys.readouterr().err
+
+
+@real
+def test_statements_before_the_answer_are_run(swept, capsys):
+    sql = "create view four as select * from runs; select count(*) n from four"
+    assert asked(capsys, swept.path, sql) == [{"n": 4}]
+
+
+@real
+def test_a_table_that_cannot_be_read_and_has_no_digest_is_named(tmp_path, capsys):
+    run = weftline.run(FABRIC, out=tmp_path / "r")
+    (run.out / "digests.json").unlink()
+    summary = json.loads((run.out / "summary.json").read_text())
+    del summary["file_digests"]  # as in folders of earlier versions
+    (run.out / "summary.json").write_text(json.dumps(summary))
+    flows = run.out / "flows.parquet"
+    flows.write_bytes(flows.read_bytes()[:2000])
+    assert main(["query", str(run.out)]) == 2
+    error = capsys.readouterr().err
+    assert "the results are damaged" in error and str(flows) in error
+
+
+@real
+def test_an_answer_over_a_run_that_did_not_end_says_so(tmp_path, capsys):
+    with pytest.warns(weftline.WeftlineWarning, match="memory limit"):
+        weftline.run(FABRIC, memory="1B", out=tmp_path / "r")
+    assert main(["query", str(tmp_path / "r"), "select count(*) from flows"]) == 0
+    assert f"the run in {tmp_path / 'r'} is " in capsys.readouterr().err

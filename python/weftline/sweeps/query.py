@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import csv
 import decimal
+import itertools
 import json
 import math
 import os
@@ -76,15 +77,28 @@ def connect(path: str | os.PathLike[str], *, sql: str | None = None) -> duckdb.D
         run = Run.read(path)
         integrity.check(run.out, files)
         entries, folders = [entry_of(run.out, {})], [run.out]
-    connection = duckdb.connect(":memory:")
-    _make_runs(connection, entries)
-    if is_store and (sql is None or "points" in sql.lower()):
-        _make_points(connection, point_rows.read(path, entries))
-    else:
-        connection.execute("create view points as select seed, run, status from runs")
-    for name, file in _TABLES.items():
-        there = [path for folder in folders if (path := folder / file).exists()] if name in asked else []
-        _make_view(connection, name, there, _SERIES if name == "series" else {})
+        status = run.summary.get("status")
+        if status not in ("done", None):
+            integrity.warn(f"the run in {run.out} is {status}; what it has is shown")
+    try:
+        connection = duckdb.connect(":memory:")
+        _make_runs(connection, entries)
+        if is_store and (sql is None or "points" in sql.lower()):
+            _make_points(connection, point_rows.read(path, entries))
+        else:
+            connection.execute("create view points as select seed, run, status from runs")
+        for name, file in _TABLES.items():
+            there = [folder / file for folder in folders if (folder / file).exists()] if name in asked else []
+            _make_view(connection, name, there, _SERIES if name == "series" else {})
+    except duckdb.OutOfMemoryException:
+        raise MemoryError from None
+    except duckdb.Error as error:
+        # Only a folder without digests comes here: files of others were compared with theirs before.
+        what = str(error).strip().partition("\n")[0]
+        raise DamagedError(
+            f"{path}: the results are damaged: {what}. Restore the folder from a copy, or run its scenario "
+            "again into another folder"
+        ) from None
     return connection
 
 
@@ -196,9 +210,16 @@ def command(options: argparse.Namespace) -> int:
             print("\n".join(wrapped(f"{name}: {', '.join(found)}") for name, found in described.items()))
         return 0
     try:
+        statements = duckdb.extract_statements(sql)
+        answers = [one for one in statements if one.type == duckdb.StatementType.SELECT]
+        if not statements or len(answers) > 1:
+            found = f"{len(answers)} of type SELECT" if statements else "nothing"
+            raise InputError(f"expected one statement of SQL whose rows are printed, found {found}")
         cursor = connection.execute(sql)
         names = [column[0] for column in cursor.description or []]
         rows = cursor.fetchall() if names else []
+    except duckdb.OutOfMemoryException:
+        raise MemoryError from None
     except duckdb.Error as error:
         what = str(error).strip()
         hint = _EXTERNAL if "disabled by configuration" in what else ""
@@ -230,7 +251,8 @@ def _without_sql(path: Path) -> int:
 
 def _print(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> None:
     if form == "json":
-        found = [dict(zip(names, map(_plain, row), strict=True)) for row in rows]
+        keys = _distinct(names)
+        found = [dict(zip(keys, map(_plain, row), strict=True)) for row in rows]
         print(json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False))
     elif form == "csv":
         lines = csv.writer(sys.stdout, lineterminator="\n")
@@ -245,6 +267,16 @@ def _print(names: Sequence[str], rows: Sequence[Sequence[Any]], form: str) -> No
             else 1
         )
         print(Table(list(names), body, note=note, left=left).text())
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return names of columns as keys, of which no two are equal: the second `seed` is `seed_1`."""
+    found: list[str] = []
+    for place, name in enumerate(names):
+        later = {*found, *names[place + 1 :]}
+        numbered = (f"{name}_{number}" for number in itertools.count(1))
+        found.append(name if name not in found else next(key for key in numbered if key not in later))
+    return found
 
 
 def _plain(value: Any) -> Any:
