@@ -25,6 +25,16 @@ from weftline.errors import DamagedError, InputError, ResultsWarning
 
 SMALL = ("summary.json", "scenario.toml")
 """Files of a run that Python reads itself."""
+FILE = "digests.json"
+"""Lists the others of a run, with their digests."""
+WRITTEN = (
+    *SMALL,
+    *(f"{name}.parquet" for name in ("flows", "series", "queues", "jobs", "ranks", "telemetry")),
+    "capture.pcapng",
+    FILE,
+    "report.html",
+)
+"""Files that a run writes into its folder, or removes from it."""
 
 
 def check(folder: Path, names: Sequence[str] = SMALL) -> dict[str, str] | None:
@@ -124,6 +134,8 @@ def write_whole(path: Path, text: str) -> None:
     if path.exists() and not (path.is_file() or path.is_dir()):
         path.write_text(text, "utf-8")  # a device or a pipe, which has no earlier content to keep
         return
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     place = path.resolve() if path.is_symlink() else path
     part = place.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
     try:

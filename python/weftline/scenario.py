@@ -263,7 +263,8 @@ class Scenario:
         Raises
         ------
         InputError
-            If the folder holds the results of another run, or another run is writing there.
+            If the folder holds the results of another run, or another run is writing there; or if the results
+            would take the place of a file that the run reads.
         """
         if not isinstance(force, bool):
             raise InputError(f"force: expected True or False, found {force!r}")
@@ -272,6 +273,7 @@ class Scenario:
         folder = Path(named)
         if not force and (found := self._stored(folder)) is not None:
             return Place(out=named, force=False, stored=found)
+        self._keep_inputs(folder)
         claim = _native.FolderClaim(named)
         try:
             # What is in the folder is looked at again, now that no other run writes there.
@@ -295,6 +297,22 @@ class Scenario:
             raise
         claim.release()
         return Place(out=named, force=False, stored=found)
+
+    def _keep_inputs(self, folder: Path) -> None:
+        """Raise if results in a folder would replace a file that the run reads, and that no run wrote anew.
+
+        The scenario that an earlier run stored in its own folder is one of its results: it may be replaced.
+        """
+        read = [Path(path) for path in self._files]
+        of_run = integrity.lists_run(folder / integrity.FILE)
+        if not of_run and Path(self.source.file).name == "scenario.toml":
+            read.append(Path(self.source.file))
+        for path in read:
+            if path.name in integrity.WRITTEN and _is_same(path.parent, folder):
+                raise InputError(
+                    f"{folder}: {path.name} in it is what this run reads, and its results would replace it: "
+                    "choose another folder with --out (in Python: out=)"
+                )
 
     def _default_folder(self) -> str:
         name = re.sub(r"[^A-Za-z0-9._-]+", "-", self.name).strip("-.") or "run"
@@ -408,6 +426,13 @@ class Place:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    try:
+        return one.samefile(other)
+    except OSError:
+        return False
 
 
 def _damage_of(folder: Path) -> DamagedError | None:

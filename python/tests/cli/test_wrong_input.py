@@ -205,3 +205,13 @@ def test_a_variable_that_names_no_engine_is_refused(name):
     done = commands.run("list", env=commands.environment(WEFTLINE_ENGINE=name))
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.startswith(f"error: WEFTLINE_ENGINE is {name!r}") and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("out", [".", "/"])
+def test_a_folder_in_place_of_a_file_to_write_is_an_error(here, finished, out):
+    page = weftline("report", finished, "--out", out, cwd=here)
+    assert page.returncode == 2 and f"{out}: no page can be there: Is a directory" in page.stderr
+    scenario = weftline("new", "--out", out, cwd=here)
+    assert scenario.returncode == 2 and f"{out}: exists" in scenario.stderr
+    scenario = weftline("new", "--out", out, "--force", "--no-schema", cwd=here)
+    assert scenario.returncode == 2 and "cannot be written: Is a directory" in scenario.stderr

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from weftline import _native
+from weftline import _native, integrity
 from weftline.errors import InputError, RunFailed, nearest
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
@@ -75,14 +75,14 @@ def write(
     """
     found = template(name)
     scenario = Path(path) if path is not None else Path(f"{name}.toml")
-    texts = {scenario.with_name(file): text for file, text in found.files.items()}
-    texts = {scenario: texts.pop(scenario.with_name(f"{name}.toml")), **texts}
+    texts = {scenario.parent / file: text for file, text in found.files.items()}
+    texts = {scenario: texts.pop(scenario.parent / f"{name}.toml"), **texts}
     taken = [str(place) for place in texts if place.exists() and not force]
     if taken:
         raise InputError(f"{', '.join(taken)}: exists; choose another --out, or --force to replace it")
-    if schema and _may_be_schema(scenario.with_name(SCHEMA)):
+    if schema and _may_be_schema(scenario.parent / SCHEMA):
         texts[scenario] = f"#:schema ./{SCHEMA}\n{texts[scenario]}"
-        texts[scenario.with_name(SCHEMA)] = _native.schema() + "\n"
+        texts[scenario.parent / SCHEMA] = _native.schema() + "\n"
     for place, text in texts.items():
         _write(place, text)
     return list(texts)
@@ -101,7 +101,7 @@ def _may_be_schema(path: Path) -> bool:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
+        integrity.write_whole(path, text)
     except (FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
     except OSError as error:
