@@ -145,6 +145,7 @@ impl WindowParameters for BbrParameters {
             prior_cwnd: 0,
             conserves: false,
             restarts_rounds: false,
+            idle: false,
             initial: flow.initial,
             packet: flow.packet,
         }
@@ -189,6 +190,8 @@ pub struct Bbr {
     conserves: bool,
     /// The next acknowledgement begins a round, because recovery has begun.
     restarts_rounds: bool,
+    /// The flow restarts after idle time, in which its queue has drained (BBR.idle_restart).
+    idle: bool,
     initial: u64,
     /// Size of a full segment on the wire.
     packet: u64,
@@ -228,8 +231,8 @@ impl Bbr {
     }
 
     /// §4.3.2.
-    fn check_full_pipe(&mut self, ack: &Acked) {
-        if self.model.round_start && !ack.rate.app_limited {
+    fn check_full_pipe(&mut self) {
+        if self.model.round_start && !self.model.limited {
             self.pipe.round(self.model.bandwidth.get());
         }
     }
@@ -249,7 +252,8 @@ impl Bbr {
 
     /// §4.3.5.
     fn check_probe_rtt(&mut self, ack: &Acked, expired: bool, window: &mut CongestionWindow) {
-        if self.mode != Mode::ProbeRtt && expired {
+        let idle = std::mem::take(&mut self.idle);
+        if self.mode != Mode::ProbeRtt && expired && !idle {
             self.mode = Mode::ProbeRtt;
             (self.pacing_gain, self.cwnd_gain) = (1.0, 1.0);
             self.save_cwnd(window, ack.state);
@@ -286,9 +290,9 @@ impl Bbr {
         self.prior_cwnd = if undisturbed { window.cwnd } else { self.prior_cwnd.max(window.cwnd) };
     }
 
-    /// §4.2.1.
-    fn set_pacing_rate(&mut self, window: &mut CongestionWindow) {
-        let rate = (self.pacing_gain * self.model.bandwidth.get() as f64) as u64;
+    /// §4.2.1, for a gain.
+    fn pace(&self, gain: f64, window: &mut CongestionWindow) {
+        let rate = (gain * self.model.bandwidth.get() as f64) as u64;
         // The bandwidth counts payload, the pacer bytes on the wire.
         let rate = (u128::from(rate) * u128::from(self.packet) / u128::from(window.mss)) as u64;
         let rate = Rate(rate.clamp(1, self.p.max_pacing.0));
@@ -363,11 +367,11 @@ impl WindowController for Bbr {
         if self.mode == Mode::ProbeBw && self.phase_is_over(ack, window) {
             self.next_phase(ack.now);
         }
-        self.check_full_pipe(ack);
+        self.check_full_pipe();
         self.check_drain(ack, window);
         self.model.update_rtprop(ack, self.p.rtprop_window);
         self.check_probe_rtt(ack, self.model.expired, window);
-        self.set_pacing_rate(window);
+        self.pace(self.pacing_gain, window);
         self.set_cwnd(ack, window);
     }
 
@@ -404,9 +408,17 @@ impl WindowController for Bbr {
         }
     }
 
+    /// §4.3.4.4: a flow that restarts from idle does not enter ProbeRTT.
+    fn on_resume(&mut self, _now: Time) {
+        self.idle = true;
+    }
+
+    /// The same section: it begins at the bandwidth, whatever the phase.
     fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
         if let Some(ns3) = &mut self.ns3 {
             ns3.on_restart(now, window);
+        } else if self.mode == Mode::ProbeBw {
+            self.pace(1.0, window);
         }
     }
 
@@ -429,3 +441,6 @@ impl WindowController for Bbr {
         out.push(("pacing_gain", self.pacing_gain));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,8 +68,10 @@ pub struct Model {
     pub round_end: u64,
     /// The current acknowledgement begins a round.
     pub round_start: bool,
-    /// Packets sent before this number of bytes was delivered give no bandwidth sample: few were in flight.
-    held_back_until: u64,
+    /// Packets sent before more than this number of bytes was delivered give no bandwidth sample: few were in flight.
+    held_back_until: Option<u64>,
+    /// The sample of the current acknowledgement does not show what the path delivers.
+    pub limited: bool,
 }
 
 impl Model {
@@ -82,7 +84,8 @@ impl Model {
             rounds: 0,
             round_end: 0,
             round_start: false,
-            held_back_until: 0,
+            held_back_until: None,
+            limited: false,
         }
     }
 
@@ -93,9 +96,10 @@ impl Model {
             self.round_end = ack.delivered_ever;
             self.rounds += 1;
         }
+        let held_back = self.held_back_until.is_some_and(|until| ack.rate.prior_delivered <= until);
+        self.limited = ack.rate.app_limited || held_back;
         let Some(rate) = ack.rate.rate() else { return };
-        let limited = ack.rate.app_limited || ack.rate.prior_delivered < self.held_back_until;
-        if rate.0 >= self.bandwidth.get() || !limited {
+        if rate.0 >= self.bandwidth.get() || !self.limited {
             self.bandwidth.update(self.rounds, rate.0, BANDWIDTH_ROUNDS);
         }
     }
@@ -111,9 +115,9 @@ impl Model {
     }
 
     /// Samples during ProbeRTT are low and are ignored (§4.3.5: as if the sender were limited by its
-    /// application).
+    /// application, until more than what is in flight now has been delivered).
     pub fn hold_back(&mut self, ack: &Acked) {
-        self.held_back_until = ack.delivered_ever + ack.in_flight;
+        self.held_back_until = Some(ack.delivered_ever + ack.in_flight);
     }
 
     /// Begins a round with the bytes delivered from now on.
@@ -131,6 +135,33 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::window::RateSample;
+    use crate::congestion::window::tests::situations::acked;
+
+    /// As delivery rates have it (draft-cheng-iccrg-delivery-rate-estimation-00 §3.4): a sender is limited until more has been
+    /// delivered than what was in flight then.
+    #[test]
+    fn packets_that_few_were_in_flight_with_give_no_bandwidth() {
+        let mut model = Model::new();
+        let ack = |delivered, prior_delivered, delivered_ever| {
+            let interval = Time::from_ms(10);
+            let rate = RateSample { delivered, interval, prior_delivered, ..RateSample::default() };
+            Acked { delivered, delivered_ever, in_flight: 3_000, rate, ..acked(1) }
+        };
+        model.update_bandwidth(&ack(100_000, 0, 100_000));
+        let bandwidth = model.bandwidth.get();
+        model.hold_back(&ack(1_000, 99_000, 100_000));
+        // More rounds than the filter has.
+        model.rounds += 2 * BANDWIDTH_ROUNDS;
+        for prior in [100_000, 103_000] {
+            model.update_bandwidth(&ack(4_000, prior, prior + 4_000));
+            assert!(model.limited);
+            assert_eq!(model.bandwidth.get(), bandwidth);
+        }
+        model.update_bandwidth(&ack(90_000, 104_000, 194_000));
+        assert!(!model.limited);
+        assert_eq!(model.bandwidth.get(), bandwidth / 10 * 9);
+    }
 
     #[test]
     fn the_filter_keeps_the_maximum_of_ten_rounds() {

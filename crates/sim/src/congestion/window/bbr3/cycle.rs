@@ -126,7 +126,7 @@ impl Bbr3 {
                 AckPhase::ProbeStopping => {
                     self.cycle.phase = AckPhase::Other;
                     self.bounds.sampling = false;
-                    if self.mode.is_probe_bw() && !ack.rate.app_limited {
+                    if self.mode.is_probe_bw() && !self.path.limited {
                         self.path.advance();
                     }
                 }

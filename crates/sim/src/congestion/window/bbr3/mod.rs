@@ -22,7 +22,8 @@
 //! Differs from the source: nothing is undone after a spurious recovery (§5.5.11), because the transport does
 //! not report one; round-trip times are the transport's samples, not those of the packet sent last; the
 //! bandwidth filter advances once per cycle (§5.5.6, as in Linux), not with every round after UP; marks (ECN)
-//! are ignored, as the draft has no response to them; idle time counts from a timeout on (§5.4).
+//! are ignored, as the draft has no response to them; pace and aggregation begin again only after idle time of
+//! a timeout or more (§5.4).
 //! Parameters: see [`Bbr3Parameters::read`].
 
 mod bounds;
@@ -316,7 +317,7 @@ impl WindowController for Bbr3 {
         }
         self.adapt_to_losses(window);
         self.path.update_extra(ack, self.bandwidth(), window.cwnd, self.full.reached);
-        self.full.update(ack, self.path.round_start);
+        self.full.update(ack, self.path.round_start && !self.path.limited);
         self.check_startup(ack);
         self.check_drain(ack, window);
         self.update_cycle(ack, window);
@@ -358,9 +359,13 @@ impl WindowController for Bbr3 {
         true
     }
 
-    /// BBRHandleRestartFromIdle (§5.4.1).
-    fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
+    /// BBRHandleRestartFromIdle (§5.4.1): no ProbeRTT, however short the pause was.
+    fn on_resume(&mut self, _now: Time) {
         self.probe_rtt.idle = true;
+    }
+
+    /// The rest of it.
+    fn on_restart(&mut self, now: Time, window: &mut CongestionWindow) {
         self.path.restart_extra(now);
         if self.mode.is_probe_bw() {
             self.pace(1.0, window);

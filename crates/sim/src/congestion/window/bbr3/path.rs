@@ -22,8 +22,10 @@ pub struct Path {
     pub delivered: u64,
     /// Maximum bandwidth of the last cycle of ProbeBW and of this one.
     bandwidth: [u64; 2],
-    /// Packets sent before this number of bytes was delivered give no bandwidth sample (ProbeRTT).
-    held_back_until: u64,
+    /// Packets sent before more than this number of bytes was delivered give no bandwidth sample (ProbeRTT).
+    held_back_until: Option<u64>,
+    /// The sample of the current acknowledgement does not show what the path delivers.
+    pub limited: bool,
     /// [`Time::MAX`] before the first sample.
     pub min_rtt: Time,
     min_rtt_stamp: Time,
@@ -44,7 +46,8 @@ impl Path {
             round_start: false,
             delivered: 0,
             bandwidth: [0; 2],
-            held_back_until: 0,
+            held_back_until: None,
+            limited: false,
             min_rtt: Time::MAX,
             min_rtt_stamp: Time::ZERO,
             probe_delay: Time::MAX,
@@ -73,9 +76,10 @@ impl Path {
             self.begin_round(ack.delivered_ever);
             self.rounds += 1;
         }
+        let held_back = self.held_back_until.is_some_and(|until| ack.rate.prior_delivered <= until);
+        self.limited = ack.rate.app_limited || held_back;
         if let Some(rate) = ack.rate.rate() {
-            let limited = ack.rate.app_limited || ack.rate.prior_delivered < self.held_back_until;
-            if rate.0 >= self.max_bandwidth() || !limited {
+            if rate.0 >= self.max_bandwidth() || !self.limited {
                 self.bandwidth[1] = self.bandwidth[1].max(rate.0);
             }
         }
@@ -94,9 +98,10 @@ impl Path {
         }
     }
 
-    /// Samples of ProbeRTT are low and are ignored.
+    /// Samples of ProbeRTT are low and are ignored, until more than what is in flight now has been delivered
+    /// (MarkConnectionAppLimited).
     pub fn hold_back(&mut self, ack: &Acked) {
-        self.held_back_until = ack.delivered_ever + ack.in_flight;
+        self.held_back_until = Some(ack.delivered_ever + ack.in_flight);
     }
 
     /// BBRUpdateMinRTT.

@@ -32,9 +32,9 @@ impl FullPipe {
         *self = FullPipe { bandwidth, rounds: 0, now: false, reached: self.reached };
     }
 
-    /// BBRCheckFullBWReached.
-    pub fn update(&mut self, ack: &Acked, round_start: bool) {
-        if self.now || !round_start || ack.rate.app_limited {
+    /// BBRCheckFullBWReached; `counts`: a round begins, with a sample that shows what the path delivers.
+    pub fn update(&mut self, ack: &Acked, counts: bool) {
+        if self.now || !counts {
             return;
         }
         let rate = ack.rate.rate().map_or(0, |rate| rate.0);

@@ -295,3 +295,31 @@ fn the_first_rate_follows_from_the_handshake() {
     published::<Bbr3Parameters>().start(&flow()).on_start(Time::ZERO, rtt, &mut of_three);
     assert!((of_three.pacing.unwrap().0 as f64 / nominal - 2.77).abs() < 0.01, "{of_three:?}");
 }
+
+#[test]
+fn a_flow_that_restarts_from_idle_needs_no_probe_rtt_however_short_it_idled() {
+    for idles in [false, true] {
+        let mut trial = Trial::cruising();
+        trial.now += Time::from_ms(6_000);
+        if idles {
+            trial.law.on_resume(trial.now);
+        }
+        trial.round(10, 10);
+        assert_eq!(trial.law.mode == Mode::ProbeRtt, !idles);
+    }
+}
+
+#[test]
+fn samples_are_limited_until_more_has_arrived_than_was_in_flight_in_probe_rtt() {
+    let mut trial = Trial::cruising();
+    trial.now += Time::from_ms(6_000);
+    trial.round(10, 4);
+    while trial.law.mode == Mode::ProbeRtt {
+        trial.round(4, 4);
+    }
+    // Four segments that were in flight, and four that were sent when these arrived.
+    for limited in [true, true, false] {
+        trial.round(4, 4);
+        assert_eq!(trial.law.path.limited, limited);
+    }
+}
