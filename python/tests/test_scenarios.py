@@ -174,3 +174,14 @@ def test_the_fastest_network_of_the_uec_needs_the_buffer_that_its_row_names():
     assert '`preset = "uec-port-800g"`' in row and '`buffer = "64MiB"`' in row
     load("800g", preset="uec-port-800g")
     load("800g", buffer="64MiB")
+
+
+def test_a_file_named_like_a_built_in_table_of_sizes_is_not_of_the_run(tmp_path):
+    (tmp_path / "websearch").write_text("1000 0\n2000 1\n")
+    text = '[topology]\nkind = "star"\n[[workload]]\nkind = "poisson"\nsizes = "websearch"\ncount = 5\n'
+    assert scenarios.files_by_key(text, str(tmp_path)) == {}
+    (tmp_path / "mine.toml").write_text(text)
+    run = weftline.run(tmp_path / "mine.toml", out=tmp_path / "run")
+    assert run.scenario["workload"][0]["sizes"] == "websearch" and run.summary["provenance"]["files"] == {}
+    again = weftline.run(tmp_path / "run" / "scenario.toml", out=tmp_path / "again")
+    assert again.summary["fingerprint"] == run.summary["fingerprint"]

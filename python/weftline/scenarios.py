@@ -298,9 +298,17 @@ def files_by_key(resolved: str, base_dir: str) -> dict[str, str]:
     if not any(files_of(base_dir, text) for text in texts):
         return found
     for path, value in flat(tomllib.loads(resolved)):
-        if path[-1] in FILE_KEYS and isinstance(value, str) and value != "none" and files_of(base_dir, value):
+        # Of a table of sizes the engine makes a file's name absolute: another one is of a built-in table.
+        is_word = (
+            path[-1] not in FILE_KEYS or value == "none" or (path[-1] == "sizes" and not _is_full(value))
+        )
+        if not is_word and isinstance(value, str) and files_of(base_dir, value):
             found[".".join(path)] = value
     return found
+
+
+def _is_full(name: object) -> bool:
+    return isinstance(name, str) and os.path.isabs(name)
 
 
 def files_of(base_dir: str, named: str) -> list[Path]:

@@ -18,8 +18,9 @@ use crate::topology::{HostId, NodeId, Topology};
 use crate::transport::{DEFAULT, Framing, ReadContext, TransportConfig};
 use crate::units::{Rate, Time, two_digits};
 use crate::workload::placement::Placed;
+use crate::workload::sizes::SizeDistribution;
 use crate::workload::spec::ReadParquet;
-use crate::workload::{self, FlowSource, Traffic, WorkloadContext, WorkloadSpec};
+use crate::workload::{self, FlowSource, Traffic, WITHOUT_END, WorkloadContext, WorkloadSpec};
 
 /// The workloads as read, before the network's hosts are needed.
 pub struct Workloads<'d> {
@@ -46,8 +47,9 @@ pub fn read<'d>(
     for section in &mut sections {
         let kind = section.kind("workload", None, workload::KINDS, "which pattern of traffic");
         let spec = kind.and_then(|kind| WorkloadSpec::read(kind, &mut section.parameters()));
-        for key in ["file", "sizes"] {
-            super::keep_path(section, key, base_dir);
+        super::keep_path(section, "file", base_dir);
+        if !section.resolved("sizes").is_some_and(is_built_in) {
+            super::keep_path(section, "sizes", base_dir);
         }
         let index = own_transport(section, &base, cx, transports, &mut taken);
         specs.push(spec.zip(index).filter(|_| section.is_clean()));
@@ -213,6 +215,12 @@ impl<'d> Workloads<'d> {
     }
 }
 
+/// Whether a text is the name of a table of sizes, which goes before a file of this name.
+fn is_built_in(sizes: &Value) -> bool {
+    let Value::Text(name) = sizes else { return false };
+    SizeDistribution::names().any(|known| known == name)
+}
+
 /// What workloads know about hosts.
 struct Hosts<'t> {
     topology: &'t Topology,
@@ -320,6 +328,15 @@ fn add_source(
             if let Some(message) = stranded(&*source, hosts.topology) {
                 section.complain_here(message);
             }
+            let may_lack_end =
+                spec.pattern.facts().lists_flows && matches!(cx.until, Until::FlowsDone { .. });
+            if may_lack_end && has_endless(&*source) {
+                let message = format!(
+                    "a flow of {} B sends until the run ends, and the run until its flows have: set run.until to a time",
+                    WITHOUT_END.0
+                );
+                section.complain("file", message);
+            }
             if let Some(message) = too_short(&*source, spec, cx.until) {
                 section.warn(format!("{}: {message}", section.path_of("duration")));
             }
@@ -340,6 +357,12 @@ fn add_source(
         }
     }
     traffic.groups = groups;
+}
+
+/// Whether some flow of a list sends until the run ends.
+fn has_endless(source: &dyn FlowSource) -> bool {
+    let mut flows = source.clone_box();
+    std::iter::from_fn(|| flows.next()).any(|flow| flow.size >= WITHOUT_END.0)
 }
 
 /// Whether series.parquet has flows by such a name: `flow12`.

@@ -2,6 +2,7 @@
 
 mod codes;
 mod drawn;
+mod files;
 mod groups;
 mod hosts;
 mod marks;
