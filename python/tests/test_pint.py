@@ -702,6 +702,42 @@ def test_values_state_how_many_digests_may_be_of_the_route_after_them():
     assert report_rows({**report, "may_be_of_next": 0}, {}, asked)[1][-1] == "p50 7 40 ns"
 
 
+def test_a_path_that_network_and_ends_leave_alone_is_known_after_no_digest_and_confirmed(tmp_path):
+    network = tmp_path / "network.toml"
+    network.write_text(
+        '[topology]\nkind = "leaf-spine"\nleaves = 2\nspines = 1\nhosts_per_leaf = 2\n'
+        '[[workload]]\nkind = "permutation"\nsize = "1KB"\n'
+    )
+    plan = pint.Plan(
+        'bits = 8\nhops = { expected = 3, maximal = 5 }\n[[query]]\nname = "path"\nvalue = "switch-id"\n'
+        'aggregation = "path"\nbits = 8\n'
+    )
+    collector = pint.Collector(plan, topology=network, ends=True)
+    for packet in range(200):
+        digest = plan.encode(packet_id=packet, hops=[{"switch-id": switch} for switch in (4, 6, 5)])[-1]
+        collector.take(packet_id=packet, digest=digest, hops=3, src=0, dst=2)
+    (report,) = collector.reports()
+    path = report["queries"]["path"]
+    assert (path["hops"], path["decoded_after"], path["contradicted"]) == ([4, 6, 5], 0, False)
+    assert path["confirmed_after"] < 50
+    assert [event["event"] for event in collector.drain()["events"]] == ["path-decoded"]
+
+
+def test_a_path_that_its_digests_contradict_is_marked_and_names_no_hops():
+    from weftline.cli.pint import report_rows
+
+    after = {"decoded_after": None, "confirmed_after": None}
+    path = {"hops": [7, 8], "candidates": [1, 1], "digests": 9, **after, "contradicted": True}
+    hop = {"samples": 9, "quantiles": [{"quantile": 0.5, "value": 40.0}]}
+    report = {"flow": {}, "queries": {"path": path, "latency": {"hops": [hop, hop]}}}
+    asked = {"path": {"value": "switch-id"}, "latency": {"value": "hop-latency", "aggregation": "quantiles"}}
+    marked, latency = report_rows(report, {"7": "a", "8": "b"}, asked)
+    assert marked[-1] == "a b (contradicted)"
+    assert "a 40 ns" not in latency[-1]
+    path["contradicted"] = False
+    assert "a 40 ns" in report_rows(report, {"7": "a", "8": "b"}, asked)[1][-1]
+
+
 def test_a_warning_states_that_over_half_of_the_ids_repeat():
     from weftline.cli.pint import _repeated
 

@@ -468,7 +468,7 @@ def _path_of(report: dict[str, Any], queries: dict[str, dict[str, Any]]) -> list
     """Return the switches that a query for the path of this flow found."""
     for name, query in report["queries"].items():
         if "candidates" in query and queries[name]["value"] == "switch-id":
-            return list(query["hops"])
+            return [] if query.get("contradicted") else list(query["hops"])
     return []
 
 
@@ -547,9 +547,9 @@ def _path_text(query: dict[str, Any], names: dict[str, str]) -> str:
         return "?" if candidates is None else f"?{candidates}"
 
     hops = [shown(*pair) for pair in zip(query["hops"], query["candidates"], strict=True)]
-    text = " ".join(hops) or "–"
     known = query["decoded_after"] is not None
-    return f"{text} (not confirmed)" if known and query["confirmed_after"] is None else text
+    mark = " (not confirmed)" if known and query["confirmed_after"] is None else ""
+    return (" ".join(hops) or "–") + (" (contradicted)" if query.get("contradicted") else mark)
 
 
 def _accuracy(options: argparse.Namespace) -> int:

@@ -188,12 +188,14 @@ pub struct PathFindings {
     /// Digests of the query until every hop of the known path had been seen again. Before, the path may be
     /// put together from two routes, if the route changed before it was known.
     pub confirmed_after: Option<u64>,
+    /// The digests contradict each other: there is no such path, also where each hop has one value left.
+    pub contradicted: bool,
 }
 
 impl PathFindings {
-    /// The path, if all hops are known.
+    /// The path, if all hops are known and no digest contradicts them.
     pub fn path(&self) -> Option<Vec<u64>> {
-        if self.hops.is_empty() { None } else { self.hops.iter().copied().collect() }
+        if self.hops.is_empty() || self.contradicted { None } else { self.hops.iter().copied().collect() }
     }
 }
 

@@ -323,7 +323,9 @@ impl<D: Paths> Collector<D> {
         for (_, (keeping, recording)) in pairs.filter(|(place, _)| places >> place & 1 == 1) {
             let Findings::Path(found) = recording.findings(keeping, &self.paths) else { continue };
             let path = found.path().unwrap_or_default();
-            let kind = EventKind::PathDecoded { path, digests: found.digests };
+            // A path that was settled by what is known of the network needed no digest.
+            let digests = if found.decoded_after == Some(0) { 0 } else { found.digests };
+            let kind = EventKind::PathDecoded { path, digests };
             self.counts.paths_decoded += 1;
             sink.event(Event { time_ns, flow: id.flow, query: Some(keeping.query), kind });
         }

@@ -11,6 +11,8 @@ pub enum Step {
     On,
     /// This digest made the last hop known.
     Decoded,
+    /// This digest is the first one, and fits: what is known of the network had left one path before it.
+    Settled,
     /// The path was known before, and since then every hop of it was seen again, with this digest the last.
     Confirmed,
     /// This digest contradicts what is known. A path that is known stays as it is; any other state is not to

@@ -224,7 +224,14 @@ fn decoded(codes: Interval<u64>, values: &Approximation) -> Interval<Number> {
 /// What one flow's digests of one query add up to.
 #[derive(Debug)]
 pub(super) enum Recording<P> {
-    Path { state: P, digests: u64, decoded_after: Option<u64>, confirmed_after: Option<u64> },
+    Path {
+        state: P,
+        digests: u64,
+        decoded_after: Option<u64>,
+        confirmed_after: Option<u64>,
+        /// Its digests contradict each other: the state is not to be used on.
+        contradicted: bool,
+    },
     Quantiles(Vec<Option<Codes>>),
     Frequent(Vec<Option<SpaceSaving>>),
     Packets(Summary),
@@ -237,7 +244,13 @@ impl<P> Recording<P> {
         match &keeping.kind {
             Kind::Path => {
                 let state = paths.start(keeping.query, &row.flow, row.hops);
-                Recording::Path { state, digests: 0, decoded_after: None, confirmed_after: None }
+                Recording::Path {
+                    state,
+                    digests: 0,
+                    decoded_after: None,
+                    confirmed_after: None,
+                    contradicted: false,
+                }
             }
             Kind::Quantiles { .. } => Recording::Quantiles(Vec::with_capacity(room)),
             Kind::Frequent { .. } => Recording::Frequent(Vec::with_capacity(room)),
@@ -274,15 +287,19 @@ impl<P> Recording<P> {
     ) -> (Step, isize) {
         let mut grown = 0;
         match (self, &keeping.kind) {
-            (Recording::Path { state, digests, decoded_after, confirmed_after }, _) => {
+            (Recording::Path { state, digests, decoded_after, confirmed_after, contradicted }, _) => {
                 *digests += 1;
                 let before = paths.bytes(state);
                 let step = paths.take(keeping.query, state, row.packet, row.digest, fields);
                 match step {
                     Step::On => {}
                     Step::Decoded => *decoded_after = Some(*digests),
+                    Step::Settled => *decoded_after = Some(*digests - 1),
                     Step::Confirmed => *confirmed_after = Some(*digests),
-                    Step::Contradiction => *digests -= 1,
+                    Step::Contradiction => {
+                        *digests -= 1;
+                        *contradicted |= decoded_after.is_none();
+                    }
                 }
                 return (step, paths.bytes(state) as isize - before as isize);
             }
@@ -365,9 +382,9 @@ impl<P> Recording<P> {
 
     pub fn findings<D: Paths<Flow = P>>(&self, keeping: &Keeping, paths: &D) -> Findings {
         match (self, &keeping.kind) {
-            (Recording::Path { state, digests, decoded_after, confirmed_after }, _) => {
+            (Recording::Path { state, digests, decoded_after, confirmed_after, contradicted }, _) => {
                 let mut findings = paths.findings(keeping.query, state);
-                findings.digests = *digests;
+                (findings.digests, findings.contradicted) = (*digests, *contradicted);
                 (findings.decoded_after, findings.confirmed_after) = (*decoded_after, *confirmed_after);
                 Findings::Path(findings)
             }

@@ -157,7 +157,7 @@ impl<P> Record<P> {
                 grown += by;
                 match step {
                     Step::On | Step::Confirmed => {}
-                    Step::Decoded => decoded |= 1 << place,
+                    Step::Decoded | Step::Settled => decoded |= 1 << place,
                     Step::Contradiction if known => {
                         return (Effect::Misfit { query: keeping.query }, grown);
                     }

@@ -102,6 +102,7 @@ fn findings_json(plan: &Plan, query: usize, findings: &Findings) -> Json {
             "digests": path.digests,
             "decoded_after": path.decoded_after,
             "confirmed_after": path.confirmed_after,
+            "contradicted": path.contradicted,
         }),
         Findings::Quantiles(hops) => {
             let asked = match plan.queries().queries.get(query).map(|query| &query.aggregation) {

@@ -29,6 +29,8 @@ pub struct KnownPath {
     listed: usize,
     /// What was known at the start leaves no path.
     impossible: bool,
+    /// It leaves one path, and no digest was taken since.
+    settled: bool,
     confirmation: Confirmation,
 }
 
@@ -78,6 +80,7 @@ impl KnownPath {
             oldest: 0,
             listed: 0,
             impossible: false,
+            settled: false,
             confirmation: Confirmation::default(),
         };
         let mut work = Work::default();
@@ -86,6 +89,7 @@ impl KnownPath {
             path.impossible |= path.keep(hop, |id| id == end, decoder, &mut work).is_err();
         }
         path.impossible = path.impossible || path.spread(decoder, &mut work).is_err();
+        path.settled = path.open == 0;
         path
     }
 
@@ -113,9 +117,10 @@ impl KnownPath {
                 confirmed |= self.confirmation.fits(&writers, hops, blocks, print.fragment());
             }
         }
-        if before > 0 && self.open == 0 {
+        let settled = std::mem::take(&mut self.settled);
+        if settled || (before > 0 && self.open == 0) {
             self.confirmation.start(hops, blocks, fields.first().map_or(1, |field| u32::from(field.bits)));
-            return Step::Decoded;
+            return if settled { Step::Settled } else { Step::Decoded };
         }
         if confirmed { Step::Confirmed } else { Step::On }
     }

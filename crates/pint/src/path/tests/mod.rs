@@ -1,5 +1,6 @@
 //! Packets that paths take, against the published numbers.
 
+mod records;
 mod wrong;
 
 use super::*;
@@ -51,7 +52,7 @@ impl Query {
                     assert_eq!(self.decoder.findings(0, &state).path().as_deref(), Some(path));
                     return n;
                 }
-                Step::Contradiction => panic!("a path contradicts itself"),
+                Step::Settled | Step::Contradiction => panic!("packet {n}"),
             }
         }
         panic!("not decoded")

@@ -132,7 +132,7 @@ fn over_a_change(
         let digest = query.digest(packet, path);
         match query.decoder.take(0, &mut state, packet, digest, query.encoder.fields(packet)) {
             Step::On => {}
-            Step::Decoded => found[0] = query.decoder.findings(0, &state).path(),
+            Step::Decoded | Step::Settled => found[0] = query.decoder.findings(0, &state).path(),
             Step::Confirmed => found[1] = query.decoder.findings(0, &state).path(),
             Step::Contradiction if found[0].is_none() => state = start(),
             Step::Contradiction => {}
@@ -234,7 +234,7 @@ fn until_confirmed(
                     confirmed += n;
                     break;
                 }
-                Step::Contradiction => panic!("a path contradicts itself"),
+                Step::Settled | Step::Contradiction => panic!("packet {n}"),
             }
         }
     }
