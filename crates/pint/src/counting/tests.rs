@@ -46,6 +46,18 @@ fn the_mean_of_sums_and_products_is_the_truth_and_the_deviation_within_its_bound
 }
 
 #[test]
+fn small_sums_deviate_by_more_than_epsilon_and_by_no_more_than_half_the_root_of_the_hops_on_top() {
+    let counter = Counter::from_epsilon(0.05, 12, 12).unwrap();
+    let sum = |packet: u64| {
+        let word = Key::new(2, 9).word(packet);
+        counter.decode((1..=12).fold(0, |code, hop| counter.add(code, 2, word.coin(hop))))
+    };
+    let squares: f64 = (0..20_000).map(|packet| (sum(packet) / 24.0 - 1.0).powi(2)).sum();
+    let deviation = (squares / 20_000.0).sqrt();
+    assert!(deviation > 0.05 && deviation <= 0.05 + 12f64.sqrt() / 2.0 / 24.0, "{deviation}");
+}
+
+#[test]
 fn sums_beyond_a_counter_are_at_its_ceiling() {
     // The last code; and where a sum no longer fits 64 bits, for coarse counters with bits to spare: 2^36 and
     // 1.44 times 2^37.

@@ -73,7 +73,7 @@ impl Plan {
                 format!("{:.4}", query.frequency),
                 format!("{:.4}{missing}", f64::from(self.served(place)) / f64::from(SHARES)),
                 query.flow.name().to_string(),
-                approximation_text(query, self.largest(place)),
+                approximation_text(query, self.largest(place), self.queries().hops),
             ]);
         }
         table(&rows)
@@ -166,6 +166,7 @@ impl Plan {
             _ => json!({
                 "kind": "per-packet",
                 "relative_error": relative_error(query, self.queries().hops),
+                "error_of_small": error_of_small(query, self.queries().hops),
                 "largest": self.largest(place),
             }),
         }
@@ -309,7 +310,13 @@ fn relative_error(query: &Query, hops: Hops) -> Option<f64> {
     })
 }
 
-fn approximation_text(query: &Query, largest: Option<f64>) -> String {
+/// What a sum deviates by on top of its relative deviation at the longest path, which is most of it where
+/// sums are small: each hop rounds by up to half of a step, and steps are no shorter than 1. None of others.
+fn error_of_small(query: &Query, hops: Hops) -> Option<f64> {
+    matches!(query.aggregation, Aggregation::Sum(_)).then(|| libm::sqrt(f64::from(hops.maximal)) / 2.0)
+}
+
+fn approximation_text(query: &Query, largest: Option<f64>, hops: Hops) -> String {
     let end = largest.map_or("no end".to_string(), |largest| format!("up to {largest:.3e}"));
     if let Aggregation::CountAbove { .. } = query.aggregation {
         return format!("exact, up to {}", largest.unwrap_or(f64::NAN));
@@ -321,7 +328,8 @@ fn approximation_text(query: &Query, largest: Option<f64>) -> String {
     match (approximation.scale, &query.aggregation) {
         (Scale::Exact, _) => format!("exact, up to {}", largest.unwrap_or(f64::NAN)),
         (Scale::Multiplicative { epsilon }, Aggregation::Sum(_)) => {
-            format!("counter, {:.2}% deviation, {end} {unit}", epsilon * 100.0)
+            let on_top = error_of_small(query, hops).unwrap_or(0.0);
+            format!("counter, {:.2}% + {on_top:.1} deviation, {end} {unit}", epsilon * 100.0)
         }
         (Scale::Multiplicative { .. }, Aggregation::Product(_)) => {
             format!("{:.2}% per hop, products {end}, {rounding}", error * 100.0)
@@ -400,10 +408,18 @@ fn path_text(name: &str, prediction: &Json) -> String {
 
 fn quantile_text(name: &str, prediction: &Json) -> String {
     let mut text = format!(
-        "\n{name}: error of quantiles per hop (independent samples; values as if lognormal with sigma {})\n",
+        "\n{name}: error of quantiles per hop (independent samples; values as if lognormal with sigma {}); ranks are off by more than \
+         one deviation in a third of all flows, values by more than their mean error in four of ten\n",
         super::predict::LOGNORMAL_SIGMA
     );
-    let mut rows = vec![row(["packets", "samples/hop", "quantile", "rank +-", "sketch adds", "value +-"])];
+    let mut rows = vec![row([
+        "packets",
+        "samples/hop",
+        "quantile",
+        "rank deviation",
+        "sketch adds",
+        "value, mean error",
+    ])];
     for error in prediction["errors"].as_array().into_iter().flatten() {
         let relative = match error["relative_error"].as_f64() {
             Some(relative) if relative < 1.0 => format!("{:.1}%", relative * 100.0),

@@ -193,11 +193,21 @@ fn gap(frequency: f64, draws: &mut Draws) -> u64 {
 fn survivors(wrong: u32, bits: u32, draws: &mut Draws) -> u32 {
     let share = libm::exp2(-f64::from(bits));
     if wrong > 2_000 {
-        // This number is as good as its mean; only the end matters.
         let mean = f64::from(wrong) * share;
-        return (mean + draws.unit()) as u32;
+        // A large number is as good as its mean; a small one of so many has Poisson's law.
+        return if mean > 30.0 { (mean + draws.unit()) as u32 } else { poisson(mean, draws) };
     }
     (0..wrong).map(|_| u32::from(draws.unit() < share)).sum()
+}
+
+/// A number of Poisson's law: how many uniform numbers are multiplied until they are below e^-mean.
+fn poisson(mean: f64, draws: &mut Draws) -> u32 {
+    let (end, mut product, mut count) = (libm::exp(-mean), draws.unit(), 0);
+    while product > end {
+        product *= draws.unit();
+        count += 1;
+    }
+    count
 }
 
 /// What is known about a quantile of one hop after some packets of a flow.

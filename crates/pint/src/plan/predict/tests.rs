@@ -43,6 +43,16 @@ fn the_evaluated_setting_takes_the_packets_of_the_reference_decoder() {
 }
 
 #[test]
+fn of_many_wrong_ids_none_may_be_left_where_their_mean_is_about_one() {
+    // 5,000 ids and 12 bits: none is left with probability (1 - 2^-12)^5000, or e^-1.22.
+    let mut draws = Draws(5);
+    let left: Vec<u32> = (0..20_000).map(|_| survivors(5_000, 12, &mut draws)).collect();
+    let none = left.iter().filter(|&&count| count == 0).count() as f64 / 2e4;
+    let mean = left.iter().map(|&count| f64::from(count)).sum::<f64>() / 2e4;
+    assert!((none - 0.295).abs() < 0.012 && (mean - 1.2207).abs() < 0.03, "{none} {mean}");
+}
+
+#[test]
 fn one_packet_in_sixteen_takes_sixteen_times_the_packets() {
     let all = model(Preset::Tuned, 5, 8, 2);
     let some = PathModel { frequency: 1.0 / 16.0, ..all };
