@@ -610,7 +610,7 @@ pub fn describe(value: &Value) -> String {
     match value {
         Value::Text(text) => format!("\"{text}\""),
         Value::Integer(i) => i.to_string(),
-        Value::Number(x) => x.to_string(),
+        Value::Number(x) => format!("{x:?}"),
         Value::Flag(b) => b.to_string(),
         Value::List(_) => "a list".into(),
         Value::Table(_) => "a table".into(),

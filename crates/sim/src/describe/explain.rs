@@ -221,7 +221,7 @@ fn key(name: &str) -> Option<Value> {
         }
     }
     let (path, declared, _) = found.first()?;
-    let source = source_of_key(name, path);
+    let source = source_of_key(name);
     let title = match found.len() {
         1 => format!("key {path}"),
         n => format!("{n} keys"),
@@ -233,20 +233,19 @@ fn key(name: &str) -> Option<Value> {
     Some(entry(name, &title, declared.help, &source, None, list.collect()))
 }
 
-/// The sources of the schemes that have a key, or those of the section's defaults where schemes share it.
-fn source_of_key(name: &str, path: &str) -> String {
+/// The sources of the schemes that have a key, or that of its published default.
+fn source_of_key(name: &str) -> String {
     let end = format!(".{name}");
-    let has = |section: &&SectionKeys| {
-        section.keys.iter().any(|(key, _)| {
-            let full = format!("{}.{key}", section.path);
-            full == name || full.ends_with(&end)
-        })
+    let is_it = |section: &SectionKeys, key: &str| {
+        let full = format!("{}.{key}", section.path);
+        full == name || full.ends_with(&end)
     };
     let mut sources: Vec<&str> = Vec::new();
-    for section in sections().iter().filter(has) {
+    for section in sections().iter().filter(|section| section.keys.iter().any(|(key, _)| is_it(section, key)))
+    {
         let of_kind = section.kind.and_then(|kind| docs(section.path).iter().find(|doc| doc.name == kind));
-        let source = of_kind.map_or_else(|| source_of(path), |doc| doc.source);
-        if !sources.contains(&source) {
+        let source = of_kind.map_or_else(|| published(section, |key| is_it(section, key)), |doc| doc.source);
+        if !source.is_empty() && !sources.contains(&source) {
             sources.push(source);
         }
     }
@@ -270,15 +269,32 @@ fn table(name: &str) -> Option<Value> {
             }
         }
     }
-    let (first, _) = found.first()?;
-    let source = source_of(first);
+    found.first()?;
+    let listed = |section: &SectionKeys, key: &str| {
+        let path = format!("{}.{key}", section.path);
+        found.iter().any(|(known, _)| *known == path)
+    };
+    let of_section = |section| published(section, |key| listed(section, key));
+    let source = sections().iter().map(of_section).find(|source| !source.is_empty()).unwrap_or_default();
     let list = found.iter().map(|(path, declared)| parameter(path, declared)).collect();
     Some(entry(name, &format!("the keys of {name}"), "", source, None, list))
 }
 
-/// The source of the defaults of a section, or of a key that no scheme has for itself.
+/// The source of the published values among the keys of a section that no kind has for itself.
 fn source_of(path: &str) -> &'static str {
-    if path.split('.').next() == Some("switch") { PUBLISHED } else { "" }
+    let found = sections().iter().filter(|section| section.path == path && section.kind.is_none());
+    found.map(|section| published(section, |_| true)).next().unwrap_or_default()
+}
+
+/// The source of the published values of some keys of a section; empty if none of these has one, by its help.
+///
+/// Keys of disciplines and balancers, which the section of switches has too, are from where their schemes are.
+fn published(section: &SectionKeys, chosen: impl Fn(&str) -> bool) -> &'static str {
+    let of_schemes = |key: &str| ["queue.", "balancer."].iter().any(|start| key.starts_with(start));
+    let has = |(key, declared): &(String, Declared)| {
+        chosen(key) && !of_schemes(key) && declared.help.contains("published")
+    };
+    if section.path == "switch" && section.keys.iter().any(has) { PUBLISHED } else { "" }
 }
 
 fn entry(

@@ -254,9 +254,9 @@ fn ecn(section: &mut Section, cx: &SwitchContext) -> Vec<EcnThreshold> {
     thresholds
 }
 
-const KMIN_HELP: &str = "no packet is marked below this queue; auto: 100 KB per 25 Gb/s of the port, with DCTCP \
+const KMIN_HELP: &str = "no packet is marked below this queue; auto (published): 100 KB per 25 Gb/s of the port, with DCTCP \
                          30 KB per 10 Gb/s, below 10 Gb/s as at 10 Gb/s";
-const KMAX_HELP: &str = "every packet is marked above this queue; auto: 400 KB per 25 Gb/s of the port, with DCTCP \
+const KMAX_HELP: &str = "every packet is marked above this queue; auto (published): 400 KB per 25 Gb/s of the port, with DCTCP \
                          30 KB per 10 Gb/s, below 10 Gb/s as at 10 Gb/s";
 const PMAX_HELP: &str = "marking probability at kmax (published: 0.2; 1 for DCTCP)";
 

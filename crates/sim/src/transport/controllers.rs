@@ -42,13 +42,14 @@ impl Controllers {
         };
         match self {
             Controllers::Pairs if window::couples(controller) => Some(one_path("a queue pair")),
-            Controllers::Windows { .. }
+            Controllers::Windows { several_paths, .. }
                 if bare.is_some() || is(congestion::kinds()) && !is(window::KINDS) =>
             {
+                let offered = window::KINDS.iter().map(|kind| kind.0);
                 Some(format!(
                     "\"{controller}\" sets the rate of a NIC's queue pair, but TCP is controlled by a window: set \
                      transport.kind = \"rdma\", or a controller for TCP ({})",
-                    names(window::KINDS.iter().map(|kind| kind.0))
+                    names(offered.filter(|kind| several_paths || !window::couples(kind)))
                 ))
             }
             Controllers::Windows { several_paths: false, .. } if window::couples(controller) => {

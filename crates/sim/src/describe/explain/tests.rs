@@ -47,6 +47,22 @@ fn a_key_is_from_where_its_scheme_is() {
 }
 
 #[test]
+fn only_published_values_of_switches_have_the_source_of_the_published_runs() {
+    let source = |name: &str| explain(name).unwrap()["source"].as_str().unwrap().to_string();
+    for name in ["switch", "switch.buffer", "switch.ecn.kmin", "switch.ecn.kmax", "switch.pfc.shift", "pfc"] {
+        assert_eq!(source(name), PUBLISHED, "{name}");
+    }
+    for name in
+        ["switch.lossy_alpha", "switch.cut_through_header", "switch.port", "switch.port.match", "host.queue"]
+    {
+        assert_eq!(source(name), "", "{name}");
+    }
+    let cebinae = source("tax");
+    assert!(cebinae.contains("Cebinae") && !cebinae.contains("HPCC"), "{cebinae}");
+    assert_eq!(source("switch.queue.tax"), cebinae);
+}
+
+#[test]
 fn an_unknown_name_gets_the_nearest() {
     assert_eq!(explain("hpc").unwrap_err(), "unknown name \"hpc\": did you mean \"hpcc\"?");
 }

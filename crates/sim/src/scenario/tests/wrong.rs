@@ -21,6 +21,24 @@ fn a_wrong_controller_is_named_with_its_line_and_the_nearest() {
 }
 
 #[test]
+fn a_controller_for_queue_pairs_is_refused_with_those_that_the_transport_takes() {
+    let listed = |transport: &str| {
+        let text = format!("[transport]\nkind = \"{transport}\"\ncontroller = {{ kind = \"hpcc\" }}\n");
+        problems(&text)[0].split("for TCP (").nth(1).unwrap().to_string()
+    };
+    assert_eq!(listed("tcp"), "bbr, bbr3, bic, cubic, dctcp, newreno, swift, vegas)");
+    assert_eq!(listed("mptcp"), "balia, bbr, bbr3, bic, cubic, dctcp, lia, newreno, olia, swift, vegas)");
+}
+
+#[test]
+fn a_number_with_a_fraction_is_shown_as_one_where_a_whole_number_is_expected() {
+    assert_eq!(
+        problems("[transport]\nclass = 2.0\n"),
+        ["s.toml:7: transport.class: expected a whole number from 1 to 7, found 2.0"]
+    );
+}
+
+#[test]
 fn unknown_keys_and_sections_get_the_nearest_name() {
     assert_eq!(
         problems("[transport]\nmto = \"1KB\"\n[swich]\nbuffer = \"1MB\"\n[run]\nuntill = \"1ms\"\n"),
