@@ -31,7 +31,7 @@ def test_a_topology_of_a_file_counts_as_the_run_read_it(tmp_path):
     file.write_text(NODES + "".join(LINK.format(*pair) for pair in reversed(ends)))
     with pytest.warns(ResultsWarning, match="net.toml: the file of a topology has changed since a run"):
         assert spread.max_utilisation(run) is None
-    with pytest.warns(ResultsWarning, match="or is gone"):
+    with pytest.warns(ResultsWarning, match="or does not exist"):
         file.unlink()
         assert networks.built(run) is None
     file.write_text(as_run)

@@ -146,8 +146,8 @@ def _broken(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, floa
 def jain_over_time(run: Run, *, spans: int = 100) -> list[tuple[float, float]]:
     """Return (end of a span in ns, Jain's index of the goodputs in it) of flows or groups measured.
 
-    Those count that have something under way all through a span, but for shorter pauses. Where intervals of
-    the measure are longer than spans, of these; a last one that the end of the run cuts short is left out.
+    Those count that have something under way all through a span, apart from shorter pauses. Where intervals
+    of the measure are longer than spans, of these; a last one that the end of the run cuts short is left out.
     """
     series = run.over_time("goodput_bps", max_points=1)
     end = max((points[-1][0] for points in series.values() if points), default=0)

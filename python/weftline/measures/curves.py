@@ -65,8 +65,8 @@ def span_ns(runs: Sequence[Run], metric: str, *, max_points: int = MAX_POINTS) -
         return _rounded_up(shortest)
     longest = max(intervals)
     first = max(1, math.ceil(shortest / longest - 1e-9))
-    most = max(MAX_COARSER * first, int(whole / longest / MIN_POINTS))
-    multiples = (longest * count for count in range(first, most + 1))
+    highest = max(MAX_COARSER * first, int(whole / longest / MIN_POINTS))
+    multiples = (longest * count for count in range(first, highest + 1))
     common = (span for span in multiples if all(_is_multiple(span, every) for every in intervals))
     return next(common, longest * first)
 

@@ -154,7 +154,7 @@ class _Span(NamedTuple):
 
 
 def _spans(run: Run) -> dict[str, _Span]:
-    """Return the span of each group of a run that has flows, or steps of a job whose messages are no rows."""
+    """Return the span of each group that has flows, or steps of a job whose messages have no rows."""
     return _read_spans(run.folder, (run.out / "flows.parquet").stat().st_mtime_ns)
 
 

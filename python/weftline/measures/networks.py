@@ -22,8 +22,8 @@ Link = tuple[str, str]
 def built(run: Run) -> dict[str, Any] | None:
     """Return ``nodes`` and ``links`` of a run's scenario, None if they cannot be built any more.
 
-    A topology that came from a file needs that file as it was; where it has changed or is gone, a
-    `ResultsWarning` states that.
+    A topology that came from a file needs that file as it was; where it has changed or does not
+    exist any more, a `ResultsWarning` states that.
     """
     return None if _is_of_other_file(run) else _built(run.folder / "scenario.toml", run.out)
 
@@ -40,8 +40,8 @@ def _is_of_other_file(run: Run) -> bool:
         is_same = False
     if not is_same:
         integrity.warn(
-            f"{name}: the file of a topology has changed since a run read it, or is gone: what needs the "
-            "network, such as the utilisation of links between switches, is left out"
+            f"{name}: the file of a topology has changed since a run read it, or does not exist any more: what "
+            "needs the network, such as the utilisation of links between switches, is left out"
         )
     return not is_same
 

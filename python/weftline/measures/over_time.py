@@ -211,7 +211,7 @@ def _with_flows(
 ) -> dict[str, list[tuple[float, float]]]:
     """Return the goodputs of flows and groups that delivered something or have rows in the table of flows.
 
-    The messages of a job may have none.
+    The messages of a job may have no rows.
     """
     if all(any(value for _, value in points) for points in by_entity.values()):
         return by_entity
