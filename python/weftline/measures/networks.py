@@ -40,8 +40,8 @@ def _is_of_other_file(run: Run) -> bool:
         is_same = False
     if not is_same:
         integrity.warn(
-            f"{name}: the file of a topology has changed since a run read it, or does not exist any more: what "
-            "needs the network, such as the utilisation of links between switches, is left out"
+            f"{name}: the file of a topology has changed since a run read it, or does not exist any more: "
+            "what needs the network, such as the utilisation of links between switches, is left out"
         )
     return not is_same
 
