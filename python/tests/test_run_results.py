@@ -285,3 +285,12 @@ def test_the_goodput_of_a_job_without_rows_counts_next_to_a_group_that_does_not_
     }
     run = weftline.run(scenario, out=tmp_path / "run")
     assert over_time.reader("max of goodput_bps")(run) > 0
+
+
+def test_what_a_job_without_rows_delivers_is_not_taken_from_the_backlog_of_flows(tmp_path):
+    web = {"kind": "poisson", "size": "50KB", "count": 20, "load": 0.4, "group": "web", "hosts": "0-1"}
+    job = {"kind": "collective", "bytes": "1MB", "messages": False, "group": "job", "hosts": "2-3"}
+    scenario = {**SCENARIO, "workload": [web, job], "run": {}, "measure": {"goodput": {"by": "group"}}}
+    found = weftline.run(scenario, out=tmp_path / "run").backlog()
+    alone = weftline.run({**scenario, "workload": [web]}, out=tmp_path / "alone").backlog()
+    assert found == pytest.approx(alone) and found["last_bytes"] >= 0

@@ -5,7 +5,8 @@
 //! of it came through.
 //!
 //! Flows without an end are left out, with the goodput of their groups: all of their bytes start at once and never arrive, so that what
-//! they deliver would hide what other flows leave under way.
+//! they deliver would hide what other flows leave under way. So is the goodput of groups without a row in the table of flows, which are
+//! jobs whose messages are not listed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -61,8 +62,9 @@ impl Started {
 
     /// `goodput`: of each group in bit/s at the ends of intervals.
     fn backlog(self, goodput: BTreeMap<String, Vec<(f64, f64)>>) -> Option<Backlog> {
-        let of_others = |(group, points)| (!self.endless_groups.contains(&group)).then_some(points);
-        let goodput: Vec<_> = goodput.into_iter().filter_map(of_others).collect();
+        let is_counted = |group: &String| self.groups.contains(group) && !self.endless_groups.contains(group);
+        let of_counted = |(group, points): (String, _)| is_counted(&group).then_some(points);
+        let goodput: Vec<_> = goodput.into_iter().filter_map(of_counted).collect();
         let found = of(self.flows, &goodput)?;
         let is_known = self.groups.is_disjoint(&self.endless_groups);
         Some(if is_known { found } else { Backlog { half_bytes: None, last_bytes: None, ..found } })
@@ -181,6 +183,19 @@ mod tests {
         let mixed = next_to(&["web", "bulk"]);
         assert_eq!((mixed.half_bytes, mixed.last_bytes), (None, None));
         assert_eq!((mixed.half_ns, mixed.started_bytes), (alone.half_ns, alone.started_bytes));
+    }
+
+    #[test]
+    fn what_groups_without_rows_deliver_is_not_of_the_flows_that_count() {
+        let rates = |rate: f64| (1..=3).map(|n| (1e3 * f64::from(n), rate)).collect::<Vec<_>>();
+        let next_to = |others: &[&str]| {
+            let mut started = Started::default();
+            flows().into_iter().for_each(|(at, bytes)| started.add(at, bytes, "web"));
+            let goodput = others.iter().map(|group| (group.to_string(), rates(9e9)));
+            started.backlog(goodput.chain([("web".to_string(), rates(4e9))]).collect())
+        };
+        assert_eq!(next_to(&["job"]), next_to(&[]));
+        assert_eq!(next_to(&[]), of(flows(), &[rates(4e9)]));
     }
 
     #[test]
