@@ -6,11 +6,12 @@
 //!
 //! Differs from a run: routes avoid at once what is down, and what is lost there is not sent again.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::failing::{MAX_STATES, State};
 use crate::config::{Change, Until};
 use crate::engine::random::mix64;
+use crate::net::failures::Failure;
 use crate::scenario::Scenario;
 use crate::scenario::network::Network;
 use crate::topology::{LinkId, Routes};
@@ -162,6 +163,23 @@ pub fn lasting(scenario: &Scenario) -> Option<Network> {
     let mut topology = topology.clone();
     last.into_iter().for_each(|(link, (_, rate))| topology.links[link as usize].rate = rate);
     Some(Network { topology, routes: routes.clone() })
+}
+
+/// The network with the links and switches as failures leave them at the start, of those that do not change afterwards; none where
+/// that is as it was built.
+pub fn standing(scenario: &Scenario) -> Option<Network> {
+    let thing = |of: Change| match of {
+        Change::SwitchDown(node) | Change::SwitchUp(node) => (true, node),
+        Change::LinkDown(link) | Change::LinkUp(link) | Change::LinkRate(link, _) => (false, link),
+    };
+    let (first, later): (Vec<&Failure>, Vec<&Failure>) =
+        scenario.failures.events.iter().partition(|event| event.at == Time::ZERO);
+    let later: FxHashSet<(bool, u32)> = later.into_iter().map(|event| thing(event.change)).collect();
+    let topology = &scenario.network.topology;
+    let mut state = State::of(topology);
+    let stays = |event: &&Failure| !later.contains(&thing(event.change));
+    first.into_iter().filter(stays).for_each(|event| state.take(event.change));
+    (state != State::of(topology)).then(|| network(scenario, &state))
 }
 
 /// The network in a state: links that are down carry nothing, and no route leads over them.

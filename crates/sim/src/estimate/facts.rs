@@ -124,7 +124,7 @@ fn processor_facts(scenario: &Scenario) -> Value {
 }
 
 fn topology_facts(scenario: &Scenario) -> Value {
-    let (network, lasting) = (&scenario.network, course::lasting(scenario));
+    let (network, standing) = (&scenario.network, course::standing(scenario));
     let topology = &network.topology;
     let mut links: Vec<(Rate, Time, u64)> = Vec::new();
     for link in &topology.links {
@@ -134,7 +134,7 @@ fn topology_facts(scenario: &Scenario) -> Value {
         }
     }
     links.sort_unstable();
-    let at_first = lasting.as_ref().unwrap_or(network);
+    let at_first = standing.as_ref().unwrap_or(network);
     let usable = Usable::of(at_first, Limiting::of(scenario, at_first).brought);
     let link = |&(rate, delay, count): &(Rate, Time, u64)| json!({ "rate_bps": rate.0, "delay_ns": delay.as_ns(), "count": count });
     json!({

@@ -113,6 +113,7 @@ impl Slowed {
 }
 
 /// The links as they are at a time.
+#[derive(PartialEq)]
 pub(super) struct State {
     pub rates: Vec<Rate>,
     pub links_down: Vec<bool>,

@@ -354,6 +354,30 @@ fn the_oversubscription_is_the_highest_of_all_tiers_by_links_that_paths_use() {
 }
 
 #[test]
+fn the_oversubscription_is_that_of_the_links_that_are_up_all_the_time() {
+    let of = |events: &str| {
+        let text = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\n\
+             host_link.rate = \"100Gbps\"\nfabric_link.rate = \"100Gbps\"\n[failures]\nevent = [{events}]\n\
+             [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        checked(&text)["topology"]["oversubscription"].as_f64()
+    };
+    let link = "link = [\"leaf0\", \"spine0\"]";
+    let cases = [
+        (String::new(), 1.0),
+        (format!("{{ at = \"0s\", {link} }}"), 4.0 / 3.0),
+        ("{ at = \"0s\", switch = \"spine0\" }, { at = \"0s\", switch = \"spine3\" }".to_string(), 2.0),
+        (format!("{{ at = \"0s\", {link}, change = \"rate\", rate = \"50Gbps\" }}"), 4.0 / 3.5),
+        (format!("{{ at = \"0s\", {link}, lasts = \"1us\" }}"), 1.0),
+        (format!("{{ at = \"1us\", {link} }}"), 1.0),
+    ];
+    for (events, ratio) in cases {
+        assert_eq!(of(&events), Some(ratio), "{events}");
+    }
+}
+
+#[test]
 fn links_to_cores_and_single_links_can_be_overloaded() {
     let clos = "[topology]\nkind = \"clos\"\ntiers = 3\npods = 2\nleaves = 4\nhosts_per_leaf = 2\nuplinks = 2\n\
                 core_oversubscription = 4\nhost_link = { rate = \"10Gbps\", delay = \"1us\" }\n\
