@@ -144,3 +144,18 @@ def test_a_sweep_names_the_count_that_is_wrong(tmp_path, argument, value):
     with pytest.raises(InputError, match=f"^{argument}: expected a whole number from 1"):
         weftline.sweep(tmp_path / "small.toml", {"seed": [1]}, out=tmp_path / "s", **{argument: value})
     assert not (tmp_path / "s").exists()
+
+
+def test_a_value_that_holds_itself_is_an_error_that_names_its_key(tmp_path):
+    ring: list[object] = []
+    ring.append(ring)
+    table: dict[str, object] = {}
+    table["a"] = table
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    for value in (ring, table, deep):
+        with pytest.raises(InputError, match=r"^workload(\.a)?: a list or a table holds itself"):
+            weftline.Scenario({"workload": value})
+        with pytest.raises(InputError, match=r"^set: workload: a list or a table holds itself"):
+            weftline.run({}, set={"workload": value}, out=tmp_path / "r")

@@ -299,9 +299,9 @@ class Scenario:
         return Place(out=named, force=False, stored=found)
 
     def _keep_inputs(self, folder: Path) -> None:
-        """Raise if results in a folder would replace a file that the run reads, and that no run wrote anew.
+        """Raise if results in a folder would replace a file that the run reads.
 
-        The scenario that an earlier run stored in its own folder is one of its results: it may be replaced.
+        A scenario that an earlier run stored in its folder is one of its results, which may be replaced.
         """
         read = [Path(path) for path in self._files]
         of_run = integrity.lists_run(folder / integrity.FILE)

@@ -190,19 +190,30 @@ def value_to_toml(value: object, path: str = "") -> str:
     InputError
         If TOML, or a scenario, has no such value.
     """
+    try:
+        return _written(value, path)
+    except RecursionError:
+        raise InputError(
+            f"{f'{path}: ' if path else ''}a list or a table holds itself, or is nested deeper than 80 levels"
+        ) from None
+
+
+def _written(value: object, path: str) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str | os.PathLike):
         return _quoted(plain(value))
     if hasattr(value, "tolist"):  # a scalar or an array of NumPy; float64 is a float, too
-        return value_to_toml(value.tolist(), path)
+        return _written(value.tolist(), path)
     if isinstance(value, int | float):
         return repr(float(value) if isinstance(value, float) else int(value))
     if isinstance(value, Mapping):
-        inside = ", ".join(_line(key, below, path) for key, below in value.items())
+        inside = ", ".join(
+            f"{_key(key)} = {_written(below, _below(path, key))}" for key, below in value.items()
+        )
         return "{ " + inside + " }" if inside else "{}"
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        parts = (value_to_toml(below, _below(path, number)) for number, below in enumerate(value))
+        parts = (_written(below, _below(path, number)) for number, below in enumerate(value))
         return "[" + ", ".join(parts) + "]"
     found = "None" if value is None else f"{value!r} of type {type(value).__name__}"
     what = "text, a number, true or false, a list or a table"
