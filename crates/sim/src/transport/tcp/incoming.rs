@@ -126,12 +126,27 @@ impl Incoming {
         }
         // What is next in order is new.
         let again = segment.first != before && receiver.has((segment.first, segment.end()));
-        let reply = receiver.take(segment, &config.ack, cx.now());
+        let mut reply = receiver.take(segment, &config.ack, cx.now());
         let (expected, complete) = (receiver.expected(), receiver.is_complete());
+        if reply == Reply::Later && self.updates(slot, expected, config, cx) {
+            reply = Reply::Now;
+        }
         if reply == Reply::Later {
             self.delay(slot, config, cx);
         }
         Taken { slot, moved: expected - before, expected, reply, complete, again }
+    }
+
+    /// A segment has come that is not answered at once: whether an update of the window is due now. One that is due later follows.
+    fn updates(&mut self, slot: u32, expected: u64, config: &TcpConfig, cx: &mut HostContext) -> bool {
+        let Some(rate) = config.application.read_rate else { return false };
+        let stream = &mut self[slot];
+        stream.update = stream.reading.update_at(expected, rate, config).unwrap_or(Time::MAX);
+        let due = stream.update <= cx.now();
+        if !due {
+            self.look_again(slot, cx);
+        }
+        due
     }
 
     /// The acknowledgement of everything that has come.

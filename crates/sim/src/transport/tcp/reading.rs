@@ -2,7 +2,8 @@
 //!
 //! It reads at once, or at a rate, as a fluid; what it has not read takes up the receive buffer. The right edge of the window moves on
 //! when it can by half of the buffer or a segment (no silly windows), and never moves back. A sender that the window may have stopped
-//! learns of more room without asking: an update is sent when the window can be twice what it was told.
+//! learns of more room without asking: an update is sent when the window can be twice what it was told, which segments that are not
+//! answered yet make smaller.
 //!
 //! ```text
 //! edge     read + buffer, once that is min(buffer / 2, MSS) more than it was told
@@ -70,15 +71,15 @@ impl Reading {
         scaled(self.edge.saturating_sub(expected), config)
     }
 
-    /// When an update is due; none while the window is wide, or as wide as it gets.
+    /// When an update is due, which may be past; none while the window is wide, or as wide as it gets.
     pub fn update_at(&self, expected: u64, rate: Rate, config: &TcpConfig) -> Option<Time> {
         let window = self.edge.saturating_sub(expected);
         let wanted = (2 * window).max(window + step(config));
         // With less room the window that travels would be the same still, and so would the next update.
         let wanted = wanted.next_multiple_of(1 << scale(buffer_in_window(config)));
-        let read = (expected + wanted).checked_sub(config.receive_buffer)?;
-        let possible = wanted <= u64::from(whole_window(config)) && self.read < read;
-        possible.then(|| self.since.saturating_add(rate.transmission_time(read - self.read)))
+        let read = (expected + wanted).saturating_sub(config.receive_buffer);
+        let possible = wanted <= u64::from(whole_window(config));
+        possible.then(|| self.since.saturating_add(rate.transmission_time(read.saturating_sub(self.read))))
     }
 }
 

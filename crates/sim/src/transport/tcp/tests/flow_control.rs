@@ -66,6 +66,19 @@ fn the_right_edge_moves_by_a_segment_or_half_of_the_buffer_and_never_back() {
     assert_eq!(reading.update_at(5000, rate, &config), None);
 }
 
+/// What came is not answered yet, and the application had read all before.
+#[test]
+fn an_update_that_an_unanswered_segment_makes_due_is_due_at_once() {
+    let config = TcpConfig { receive_buffer: 2000, ..small() };
+    let rate = Rate::from_gbps(8); // A byte a nanosecond.
+    let mut reading = Reading::new(&config);
+    reading.resume(0, rate, Time::ZERO);
+    assert_eq!(reading.window(1000, rate, Time::ZERO, &config), 1000);
+    reading.resume(1000, rate, ms(5));
+    assert_eq!(reading.update_at(2000, rate, &config), Some(ms(5)));
+    assert_eq!(reading.window(2000, rate, ms(5), &config), 1000);
+}
+
 /// Else there would be another one a picosecond later, and so on until there is as much room.
 #[test]
 fn an_update_moves_the_edge_at_its_time_whatever_the_buffer() {
