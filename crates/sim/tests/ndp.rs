@@ -299,3 +299,25 @@ fn receivers_that_ask_at_the_rate_of_all_their_links_are_warned_of() {
         assert_eq!(found, expected, "{kind}, {policy}: {warnings:?}");
     }
 }
+
+/// After a pull the pacer waits for the time of the packet that it asks for, whatever came last: only the first windows are trimmed,
+/// and what they trimmed is not trimmed again.
+#[test]
+fn flows_with_packets_of_different_length_are_pulled_at_the_rate_of_the_link() {
+    let trims = |mtus: [u32; 2], size: &str| {
+        let [short, long] = mtus;
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 3\nhost_link = {{ rate = \"10Gbps\", delay = \"500ns\" }}\n\
+             [switch.queue]\nkind = \"priority\"\ntrim = \"arriving\"\nlimit = \"72KB\"\n\
+             [transport]\nkind = \"ndp\"\nmtu = \"{short}B\"\n\
+             [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 2, size = \"{size}\" }}]\n\
+             [[workload]]\nkind = \"flows\"\ngroup = \"long\"\ntransport = {{ mtu = \"{long}B\" }}\n\
+             flows = [{{ src = 1, dst = 2, size = \"{size}\" }}]\n"
+        );
+        let (_, outcome) = run(load(&text, &[]).unwrap().config().unwrap());
+        trims(&outcome)
+    };
+    for mtus in [[1000, 9000], [9000, 1000], [4000, 9000]] {
+        assert_eq!(trims(mtus, "4MB"), trims(mtus, "2MB"), "{mtus:?}");
+    }
+}

@@ -54,6 +54,7 @@ pub struct Pacer {
     turns: Turns,
     /// When the last pull left; none yet.
     last: Option<Time>,
+    /// What the packet that it asks for takes of the host's links.
     interval: Time,
     /// What the interval follows from: the rate of the host's links, and a transport's index.
     of: (Rate, u8),
@@ -80,7 +81,6 @@ impl Ndp {
                 (packets, None)
             }
             None => {
-                self.set_pace(&packet, cx);
                 let receiver = self.receivers.entry(packet.flow).or_insert_with(|| Receiver::new(&packet));
                 receiver.sender = packet.sender;
                 let number = packet.seq as u32;
@@ -103,7 +103,7 @@ impl Ndp {
         };
         let at_once = pull.is_some() && self.pacer.is_free(cx.net.now);
         if at_once {
-            self.pacer.last = Some(cx.net.now);
+            self.has_pulled(packet.profile, cx);
         } else if pull.is_some() && self.receivers.contains_key(&packet.flow) {
             self.wait_for_pull(packet.flow, cx);
         }
@@ -184,7 +184,7 @@ impl Ndp {
             profile: receiver.profile,
             ..Packet::default()
         };
-        self.pacer.last = Some(cx.net.now);
+        self.has_pulled(pull.profile, cx);
         if !self.pacer.turns.is_empty() {
             self.arm(cx.net.now.saturating_add(self.pacer.interval), cx);
         }
@@ -192,17 +192,19 @@ impl Ndp {
         self.signal(pull, config, cx)
     }
 
-    /// The interval of pulls: a full packet's time on the host's links, over the share of it that is pulled.
+    /// A pull leaves for a flow of this transport. The next one may once a full packet of that flow has had its time on the
+    /// host's links, over the share of it that is pulled.
     #[inline]
-    fn set_pace(&mut self, packet: &Packet, cx: &HostContext) {
+    fn has_pulled(&mut self, profile: u8, cx: &HostContext) {
+        self.pacer.last = Some(cx.net.now);
         let rate = cx.net.ports[cx.first_port as usize].line.rate;
         // Most hosts have one NIC.
-        let of = (rate, packet.profile);
+        let of = (rate, profile);
         if self.pacer.of != of {
             let first = cx.first_port as usize;
             let ports = &cx.net.ports[first..first + self.nics.len()];
             let all = Rate(ports.iter().map(|port| port.line.rate.0).sum());
-            let config = cx.settings.of::<NdpConfig>(packet.profile);
+            let config = cx.settings.of::<NdpConfig>(profile);
             let bits = f64::from(config.mtu + config.header) * 8.0;
             self.pacer.interval = Time((bits / (all.0 as f64 * config.pull_share) * 1e12) as u64);
             self.pacer.of = of;
