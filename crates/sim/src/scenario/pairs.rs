@@ -16,6 +16,7 @@ use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
 use crate::transport::{NicPolicy, Overtaken, TransportConfig, largest_packet, rounded};
 use crate::units::{Bytes, Rate, Time};
+use std::collections::BTreeSet;
 
 /// Share of the packets whose answer arrives, below which timeouts determine what happens.
 const FEW_ANSWERS: f64 = 0.5;
@@ -35,8 +36,9 @@ const FEW_ABORTED: f64 = 0.001;
 /// What deserves a look because of two parts that do not suit each other.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let reorders = reorders(scenario);
+    let used = transports_used(scenario);
     let mut found = Vec::new();
-    for (transport, index) in scenario.transports.iter().zip(0..) {
+    for (transport, index) in scenario.transports.iter().zip(0..).filter(|&(_, index)| used(index)) {
         let in_order = scenario.host.resequencing.is_some();
         let overtaken = reorders.as_ref().filter(|_| !in_order);
         found.extend(overtaken.and_then(|reason| takes_for_loss(scenario, transport, reason)));
@@ -60,6 +62,14 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     found.extend(never_apart_again(scenario));
     found.extend(super::cut_off::warning(scenario));
     found
+}
+
+/// Whether a workload runs over the transport of this number, as its first flow shows: over `[transport]` none may. Where a workload
+/// has no flow, all count.
+fn transports_used(scenario: &Scenario) -> impl Fn(u16) -> bool + use<> {
+    let firsts = scenario.traffic.sources.iter().map(|source| source.clone_box().next());
+    let used: Option<BTreeSet<u16>> = firsts.map(|flow| Some(flow?.transport)).collect();
+    move |index| used.as_ref().is_none_or(|used| used.contains(&index))
 }
 
 /// Messages of a job on connections of their own stay together once something has held them up.

@@ -125,3 +125,19 @@ fn averages_and_thresholds_that_do_not_suit_a_link_deserve_a_look() {
     let long = one("weight = 1e-5", "100Gbps", "1us");
     assert!(long.contains("averages the queue over 12ms") && long.contains("do not show"), "{long}");
 }
+
+/// [transport] itself, where each workload has another one.
+#[test]
+fn a_transport_that_no_workload_has_is_not_warned_of() {
+    let of = |second: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 4\n[switch.pfc]\nenabled = false\n\
+             [[workload]]\nkind = \"permutation\"\ntransport = {{ recovery = \"selective-repeat\" }}\n\
+             [[workload]]\nkind = \"collective\"\n{second}\n"
+        );
+        let warnings = load_with(&text, &[]).unwrap().warnings;
+        warnings.iter().filter(|text| text.contains("go-back-N")).count()
+    };
+    assert_eq!(of(""), 1);
+    assert_eq!(of("transport = { recovery = \"selective-repeat\", mtu = \"4KB\" }"), 0);
+}
