@@ -352,3 +352,16 @@ fn a_lone_message_takes_its_ideal_time_to_the_picosecond() {
         assert_eq!(completion_times(&kept)[0], kept.flows[0].ideal, "{size} B on one path");
     }
 }
+
+/// While a long packet of another message is on the link, nothing comes, and the link is not idle.
+#[test]
+fn messages_with_longer_packets_make_no_packet_count_as_lost_that_only_waits() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 3\nhost_link = { rate = \"10Gbps\", delay = \"500ns\" }\n\
+                [transport]\nkind = \"homa\"\nmtu = \"1000B\"\n\
+                [[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 2, size = \"4MB\" }]\n\
+                [[workload]]\nkind = \"flows\"\ngroup = \"long\"\ntransport = { mtu = \"9000B\" }\n\
+                flows = [{ src = 1, dst = 2, size = \"4MB\" }]\n";
+    let (_, outcome) = run(load(text, &[]).unwrap().config().unwrap());
+    let losses = losses_of(&outcome);
+    assert_eq!((losses.retransmitted, losses.timeouts), (0, 0));
+}

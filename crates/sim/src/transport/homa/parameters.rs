@@ -61,6 +61,8 @@ pub struct HomaConfig {
     pub spray: bool,
     /// Once a run is built.
     pub levels: Levels,
+    /// Bytes on the wire of the longest packet of any transport of this kind in the run, once that is built.
+    pub longest: u32,
 }
 
 impl HomaConfig {
@@ -73,7 +75,12 @@ impl HomaConfig {
     /// The longest time between two packets from a link that is not idle.
     #[inline]
     pub fn gap(&self, rate: Rate) -> Time {
-        rate.transmission_time(u64::from(self.mtu + self.header + self.extra))
+        rate.transmission_time(u64::from(self.longest))
+    }
+
+    /// Bytes on the wire that no packet has more of.
+    fn full(&self) -> u32 {
+        self.mtu + self.header + self.extra
     }
 
     /// Whether what left its source at a time may wait at the last switch, or be in flight to it, if what came there
@@ -193,6 +200,7 @@ impl TransportParameters for HomaConfig {
             rto,
             spray,
             levels,
+            longest: mtu + header + extra.min(mtu - 1),
         })
     }
 
@@ -295,6 +303,9 @@ impl TransportParameters for HomaConfig {
 
     fn settle(&mut self, run: &RunContext) {
         self.levels = self.levels_of(run).unwrap_or_default();
+        let own = self.full();
+        self.longest =
+            run.transports.iter().filter_map(HomaConfig::of).map(HomaConfig::full).fold(own, u32::max);
     }
 
     fn start(&self, host: &HostPlan) -> Box<Homa> {

@@ -21,6 +21,7 @@ fn config() -> HomaConfig {
         rto: Time::from_ms(1),
         spray: true,
         levels: Levels::default(),
+        longest: 1456 + 82 + 14,
     }
 }
 
