@@ -376,7 +376,7 @@ fn cubic_follows_its_cubic_after_a_loss() {
 
 #[test]
 fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
-    // RTT 40.1 ms: at half of that ProbeRTT lasts ten rounds, and the filter of the bandwidth forgets.
+    // RTT 40.1 ms.
     let config = long_flow("bbr", 25, &[("topology.bottleneck_link.delay", "18ms")]);
     let of = |metric| watched(config.clone(), Time::from_ms(5), metric);
     let (cwnd, gain, mode) = (of("cwnd_bytes"), of("pacing_gain"), of("mode"));
@@ -407,6 +407,15 @@ fn bbr_cycles_its_gain_and_looks_at_the_round_trip_time_every_ten_seconds() {
         share(1.25),
         share(0.75)
     );
+}
+
+/// ProbeRTT lasts for more rounds than the filter has, and none of its samples counts.
+#[test]
+fn bbr_knows_the_bandwidth_of_a_short_path_after_probe_rtt() {
+    let config = long_flow("bbr", 11, &[("topology.bottleneck_link.delay", "2ms")]);
+    let bandwidth = watched(config, Time::from_ms(5), "btlbw_bps");
+    let late = bandwidth.iter().filter(|sample| sample.0 > 1.0);
+    assert!(late.clone().all(|sample| (sample.1 / 95.238e6 - 1.0).abs() < 0.001));
 }
 
 #[test]
@@ -544,4 +553,21 @@ fn an_application_that_writes_at_a_rate_is_what_limits_its_flow() {
     let fct = tenths(dumbbell(&sets, vec![flow(0, 4, 500_000, Time::ZERO)]))[0];
     let way = 84 + 84 + 840 + 100_000;
     assert_eq!(fct, 4_990_000 + way + 100_048);
+}
+
+/// RFC 9293 §3.8.6.2.2 and Linux: where it can tell of twice the window, a receiver does not wait for a second segment.
+#[test]
+fn a_receiver_that_reads_fast_tells_of_its_room_before_an_acknowledgement_is_due() {
+    let sets = [
+        ("transport.receive_buffer", "2500B"),
+        ("transport.ack_every", "2"),
+        ("transport.quick_acks", "0"),
+        ("transport.ack_delay", "400ms"),
+    ];
+    let takes = |more: &[(&str, &str)]| {
+        let (kept, _) = run(dumbbell(&[&sets[..], more].concat(), vec![flow(0, 4, 20_000, Time::ZERO)]));
+        completion_times(&kept)[0]
+    };
+    assert!(takes(&[]) < Time::from_ms(250), "two segments a round trip");
+    assert!(takes(&[("transport.app_read_rate", "1Gbps")]) < Time::from_ms(450), "one or two");
 }
