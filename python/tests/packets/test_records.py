@@ -222,3 +222,13 @@ def test_of_times_the_finest_one_counts_to_its_last_digit(tmp_path):
     lines = [f"10.0.0.{n},10.0.1.1,{time},5000\n" for n, time in enumerate(times)]
     path.write_text("src,dst,ts,bytes\n" + "".join(lines))
     assert [row[3] for row in traces.read([path]).rows] == [0, 3_600_000_000_900, 7_200_000_001_700]
+
+
+def test_a_line_without_an_end_is_not_read_into_memory(tmp_path):
+    path = tmp_path / "a.csv"
+    with path.open("wb") as file:
+        file.truncate(1 << 34)  # holes: it takes no room on the disk
+    wrong(path, "line 1: is longer than 1,048,575 characters")
+    lines = NFDUMP.splitlines(keepends=True)
+    path.write_text(lines[0] + "x" * (1 << 20) + "\n")
+    wrong(path, "line 2: is longer than")

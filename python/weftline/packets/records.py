@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import datetime
 import ipaddress
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from weftline.errors import InputError, nearest
 from weftline.packets.flows import Seen
@@ -111,6 +112,8 @@ class Table:
     """How many of its records were multiplied by which sampling factor, if not by 1."""
 
 
+MAX_LINE = 1 << 20
+"""Characters of a line. A file that is no table may have no ends of lines."""
 HEADERS_ALONE, NO_PACKETS, NO_PROTOCOL = "headers alone", "no packets", "no protocol"
 """What is counted of records, each direction alone."""
 
@@ -138,7 +141,7 @@ def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[s
     """
     try:
         with open(path, newline="", encoding="utf-8", errors="replace") as file:
-            rows = csv.reader(file)
+            rows = csv.reader(_lines(path, file))
             header = next((row for row in rows if any(cell.strip() for cell in row)), None)
             if header is None:
                 raise InputError(f"{path}: is empty: expected a header such as src,dst,start_ns,bytes")
@@ -163,6 +166,20 @@ def read(path: str | Path, *, header_bytes: int | None = None, counts: Counter[s
         raise InputError(f"{path}: line {rows.line_num}: {error}") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from None
+
+
+def _lines(path: str | Path, file: TextIO) -> Iterator[str]:
+    """Yield the lines of a file, or raise an error where one is too long to be that of a table."""
+    for number in itertools.count(1):
+        line = file.readline(MAX_LINE)
+        if len(line) == MAX_LINE:
+            raise InputError(
+                f"{path}: line {number}: is longer than {MAX_LINE - 1:,} characters, expected a record of CSV; "
+                "is it the right file?"
+            )
+        if not line:
+            return
+        yield line
 
 
 def _layout(file: str, header: list[str]) -> Layout:
