@@ -113,7 +113,7 @@ class Table:
 
 
 MAX_LINE = 1 << 20
-"""Characters of a line. A file that is no table may have no ends of lines."""
+"""Maximum length of a line: a file of another kind may have a single one."""
 HEADERS_ALONE, NO_PACKETS, NO_PROTOCOL = "headers alone", "no packets", "no protocol"
 """What is counted of records, each direction alone."""
 
@@ -174,8 +174,8 @@ def _lines(path: str | Path, file: TextIO) -> Iterator[str]:
         line = file.readline(MAX_LINE)
         if len(line) == MAX_LINE:
             raise InputError(
-                f"{path}: line {number}: is longer than {MAX_LINE - 1:,} characters, expected a record of CSV; "
-                "is it the right file?"
+                f"{path}: line {number}: is longer than {MAX_LINE - 1:,} characters, expected a record of "
+                "CSV; is it the right file?"
             )
         if not line:
             return
