@@ -95,6 +95,7 @@ impl Links<'_> {
         let packet = path.bottleneck.transmission_time(self.wire.packet());
         let hops = u64::from(path.hops.saturating_sub(1));
         let latency = path.delay.saturating_add(Time(packet.0.saturating_mul(hops)));
+        let latency = latency.saturating_add(self.wire.waiting(self.times, src));
         let connections = taken.len().max(1) as f64;
         let all = self.fabric.host_rate(src).max(1.0);
         let own = self.rate_of_nics(src, dst, taken).min(all);

@@ -53,7 +53,7 @@ use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
 use crate::scenario::network::Network;
 use crate::topology::{HostId, NodeId, Path, PathTimes};
-use crate::transport::{Asks, NicPolicy, Pace, TransportConfig, largest_packet};
+use crate::transport::{Answers, Asks, NicPolicy, Pace, Permission, TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
 use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
@@ -286,7 +286,8 @@ pub(super) struct Wire {
     answer: u64,
     /// Its controller answers congestion.
     slows_down: bool,
-    answers: f64,
+    answers: Answers,
+    permission: Option<Permission>,
     asks: Option<Asks>,
 }
 
@@ -369,6 +370,7 @@ impl<'s> Player<'s> {
                 answer: framing.ack,
                 slows_down: transport.facts().slows_down(),
                 answers: transport.facts().answers,
+                permission: transport.facts().permission,
                 asks: transport.facts().asks,
             }
         };

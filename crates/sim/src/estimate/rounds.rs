@@ -230,7 +230,7 @@ impl Links<'_> {
             let back = if acknowledged { way.path.delay } else { Time::ZERO };
             let latency =
                 way.path.delay.saturating_add(back).saturating_add(Time(packet.0.saturating_mul(hops)));
-            known.latency = known.latency.max(latency);
+            known.latency = known.latency.max(latency.saturating_add(wire.waiting(self.times, src)));
         }
     }
 }

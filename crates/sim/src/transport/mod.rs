@@ -37,8 +37,8 @@ pub use binding::{Leaving, NicPolicy};
 pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::{Hold, Timeouts};
 pub use parameters::{
-    Asks, Facts, Framing, HostPlan, Numbering, Overtaken, Pace, PacketRun, ReadContext, ReceiverTimer,
-    RunContext, TransportParameters, rounded,
+    Answers, Asks, Facts, Framing, HostPlan, Numbering, Overtaken, Pace, PacketRun, Permission, ReadContext,
+    ReceiverTimer, RunContext, TransportParameters, rounded,
 };
 pub use settings::Settings;
 pub use switches::SwitchDefaults;

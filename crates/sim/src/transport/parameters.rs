@@ -1,6 +1,10 @@
 //! The interface of a transport's parameters: its keys, the facts that other rooms use, and its start at a
 //! host.
 
+mod signals;
+
+pub use signals::{Answers, Asks, Permission};
+
 use super::TransportConfig;
 use super::binding::NicPolicy;
 use super::controllers::Controllers;
@@ -495,8 +499,10 @@ pub struct Facts<'a> {
     pub applications: [Option<Pace>; 2],
     /// What a host sends at most, and receives, in packets with their headers, if its links do not decide that alone.
     pub host_rate: Option<Rate>,
-    /// Packets that a receiver sends for each data packet, such as an acknowledgement and a pull.
-    pub answers: f64,
+    /// Packets that its hosts send in answer to those of its data.
+    pub answers: Answers,
+    /// What its flows wait for before they send, if they do.
+    pub permission: Option<Permission>,
     /// What receivers ask for by the rates of their own links, if they do.
     pub asks: Option<Asks>,
     /// The host that all of its flows need, with the key that names it.
@@ -550,7 +556,8 @@ impl Default for Facts<'_> {
             in_flight: None,
             applications: [None; 2],
             host_rate: None,
-            answers: 1.0,
+            answers: Answers::each(1.0),
+            permission: None,
             asks: None,
             needs_host: None,
             connection_bytes: super::tcp::CONNECTION_BYTES,
@@ -568,16 +575,6 @@ pub struct Pace {
     pub rate: Rate,
     /// Bytes of payload of a flow that do not wait for it.
     pub ahead: u64,
-}
-
-/// A receiver asks for packets at the rate of its own link, whatever links before it carry, and again for
-/// those that were lost.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Asks {
-    /// Share of its link's rate.
-    pub share: f64,
-    /// Bytes of a flow that may be requested and not have arrived.
-    pub unanswered: u64,
 }
 
 /// The reaction of a transport to a packet that later packets of its flow have overtaken.

@@ -1,8 +1,37 @@
 //! What follows for one flow from its path, its losses and its first window.
 
-use crate::topology::Path;
-use crate::transport::Pace;
+use super::Wire;
+use crate::topology::{HostId, Path, PathTimes};
+use crate::transport::{Pace, Permission};
 use crate::units::Time;
+
+impl Wire {
+    /// How long a flow of this host waits before its first packet, for the host that it asks.
+    pub(in crate::estimate) fn waiting(&self, times: &PathTimes, src: HostId) -> Time {
+        self.asking(times, src).map_or(Time::ZERO, |(permission, path)| {
+            let there = path.map_or(Time::ZERO, |path| {
+                let packet = path.bottleneck.transmission_time(self.answer);
+                path.delay.saturating_add(Time(packet.0.saturating_mul(path.hops.into())))
+            });
+            let granted = there.saturating_add(permission.granted_after);
+            granted.saturating_add(permission.sent_after.unwrap_or(there).max(there))
+        })
+    }
+
+    /// Packet-hops between a host and the one that its flow of so many packets asks.
+    pub(super) fn hops_of_asking(&self, times: &PathTimes, src: HostId, packets: u64) -> f64 {
+        let hops = |(permission, path): (Permission, Option<Path>)| {
+            permission.packets.of(packets) * path.map_or(0.0, |path| f64::from(path.hops))
+        };
+        self.asking(times, src).map_or(0.0, hops)
+    }
+
+    /// The path to that host; none: it is the same one.
+    fn asking(&self, times: &PathTimes, src: HostId) -> Option<(Permission, Option<Path>)> {
+        let permission = self.permission?;
+        Some((permission, times.pair(src, permission.host).filter(|_| src != permission.host)))
+    }
+}
 
 /// A packet is sent at most about this often, as a run whose flows stall ends.
 pub const MOST_REPEATS: f64 = 1e4;

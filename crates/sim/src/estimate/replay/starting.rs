@@ -31,7 +31,7 @@ impl Player<'_> {
                 round_trip,
                 waiting: self.port_room,
                 trimmed: self.trims.then(|| share(wire.overhead as f64)),
-                answers: share(wire.answers * wire.answer as f64),
+                answers: share(wire.answers.each * wire.answer as f64),
             };
             self.fabric.requested(&crossing, &requests)
         });
@@ -42,14 +42,17 @@ impl Player<'_> {
         let part = (Time::MAX.as_seconds() / slowest).min(1.0);
         let slowest = Time((slowest * part * 1e12) as u64);
         let on_the_way = path.bottleneck.bytes_in(round_trip).0.min(wire.window.unwrap_or(u64::MAX));
-        // What waits for a message of a job starts when it has arrived, for another flow when it is
+        // What waits for a flow at its destination, as in jobs, starts when it has arrived, and at its source when it is
         // acknowledged.
-        let latency = if of_graph { Time(round_trip.0 / 2) } else { round_trip };
+        let latency =
+            if of_graph || self.is_awaited_there(&arrival) { Time(round_trip.0 / 2) } else { round_trip };
+        let latency = latency.saturating_add(wire.waiting(&self.times, spec.src));
         let opens = spec.connection.is_none_or(|connection| connection == arrival.id);
         let [opening, joins] = wire.control;
         let control = opening + if count > 1 { joins } else { 0 };
         let opens = opens || !wire.keeps_connections;
-        let control = if opens { control } else { 0 };
+        let control = if opens { f64::from(control * path.hops) } else { 0.0 };
+        let control = control + wire.hops_of_asking(&self.times, spec.src, count);
         let held = wire.window_packets().unwrap_or(u64::MAX).min(before_loss);
         let pipe = (path.bottleneck.bytes_in(round_trip).0 / wire.packet()).min(held);
         let first_window = wire.first_window.filter(|_| opens);
@@ -60,13 +63,14 @@ impl Player<'_> {
         // On half of its path a packet has not come to where it may be dropped; the headers of trimmed ones
         // cross all of it.
         let again = if self.trims { asked_for } else { (asked_for + 1.0) / 2.0 };
-        let answers = wire.answers * asked_for;
+        let answers = if opens { wire.answers.of(count) } else { wire.answers.of_next(count) };
+        let answers = answers / count.max(1) as f64 * asked_for;
         let crossed =
             of_flow::links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
         let flow = Flying {
             places: crossing.places,
             packets,
-            hops: (count as f64 * part * crossed) as f32 + (control * path.hops) as f32,
+            hops: (count as f64 * part * crossed) as f32 + control as f32,
             // Between the first link and the last.
             first: packets as f32 * path.hops as f32 * 0.5,
             bits: bytes as f64 * 8.0 * part,
@@ -77,7 +81,6 @@ impl Player<'_> {
             on_connection: spec.connection.is_some() && wire.keeps_connections,
         };
         if let Some(of) = self.of_sources.get_mut(usize::from(arrival.source)) {
-            let control = f64::from(control * path.hops);
             of.bytes = of.bytes.saturating_add(spec.size);
             of.hops += f64::from(flow.hops) - control;
             of.crossings += count as f64 * f64::from(path.hops);
@@ -92,6 +95,16 @@ impl Player<'_> {
             self.late.add((flow.ends, late), odds.slows, is_awaited);
         }
         self.add(flow, &arrival);
+    }
+
+    /// Whether flows wait for this one, all of them known and at its destination.
+    fn is_awaited_there(&self, arrival: &Arrival) -> bool {
+        let later = self.dependents.of(arrival.source, arrival.order);
+        let starts_there = |order: &u32| {
+            let waiting = self.waiting.get(&(arrival.source, *order)).and_then(|waiting| waiting.arrival);
+            waiting.is_some_and(|later| later.spec.src == arrival.spec.dst)
+        };
+        !later.is_empty() && later.iter().all(starts_there)
     }
 
     /// Whether the packets of a flow take one next hop each, of a workload without a load.

@@ -76,8 +76,10 @@ fn hosts_with_timeslots_are_all_as_fast_as_the_slowest() {
     let end = |rest: &str| played(&format!("{flow}{rest}")).end.as_seconds() * 1e6;
     // 10 000 timeslots, of 17/16 of the 120 ns and 1.2 us of a packet at 100 and 10 Gb/s.
     let slow = "[[topology.override]]\nbetween = [\"host5\", \"s0\"]\nrate = \"10Gbps\"\n";
+    // It waits for its request, half an epoch of eight of them and the lead, which is an epoch here or 4 us.
     for (rest, slot) in [("", 0.1275), (slow, 1.275)] {
-        assert!((0.0..10.0).contains(&(end(rest) - 10_000.0 * slot)), "{}", end(rest));
+        let waited = 2.0 + 4.0 * slot + f64::max(8.0 * slot, 4.0);
+        assert!((0.0..10.0).contains(&(end(rest) - 10_000.0 * slot - waited)), "{}", end(rest));
     }
 }
 
@@ -403,4 +405,58 @@ fn channels_of_a_tree_share_the_links_of_its_ranks() {
         let end = end(&format!("channels = {channels}"));
         assert!((0.0..0.01).contains(&(end / levels - 1.0)), "{channels}: {end} {levels}");
     }
+}
+
+/// The replay of these bytes from one host to another over a transport, on the star.
+fn over(transport: &str, bytes: u64) -> Replay {
+    let flow =
+        format!("kind = \"flows\"\nflows = [{{ src = 0, dst = 1, size = \"{bytes}B\" }}]\n[transport]\n");
+    played(&format!("{flow}kind = {transport}"))
+}
+
+#[test]
+fn packets_without_data_are_those_that_transports_send() {
+    let hops = |transport: &str, bytes: u64| over(transport, bytes).packet_hops / 2.0;
+    // A grant for each packet after the first 7, and an acknowledgement.
+    assert_eq!(hops("\"homa\"\nrtt_bytes = \"10KB\"", 29_120), 20.0 + 13.0 + 1.0);
+    // A request, an acknowledgement, and a token for each packet of a flow that is not short.
+    assert_eq!(hops("\"phost\"\nfree_tokens = 8", 11_680), 8.0 + 2.0);
+    assert_eq!(hops("\"phost\"\nfree_tokens = 8", 13_140), 9.0 + 9.0 + 2.0);
+    // The first 16 segments are acknowledged at once, then every second one; three open the connection.
+    assert_eq!(hops("\"tcp\"", 144_800), 100.0 + 16.0 + 42.0 + 3.0);
+    assert_eq!(hops("\"tcp\"\nack_every = 1", 144_800), 100.0 + 100.0 + 3.0);
+    // A request, a schedule for eight timeslots and a last word; acknowledgements.
+    assert_eq!(hops("\"fastpass\"", 11_680), 8.0 + 8.0 + 3.0);
+    // Its arbiter is at the source.
+    assert_eq!(hops("\"fastpass\"\narbiter = 0", 11_680), 8.0 + 8.0);
+}
+
+#[test]
+fn a_flow_waits_for_the_host_that_gives_it_timeslots() {
+    let end = |keys: &str| over(&format!("\"fastpass\"\n{keys}"), 1460).end.as_ns();
+    // The same way to and from host 7, half an epoch of eight timeslots of 127.5 ns, and the time until the first.
+    let control = 2.0 * 3.2;
+    let [at_source, asked] = ["arbiter = 0", ""].map(|keys| end(&format!("{keys}\nlead = \"9us\"")));
+    assert!((asked - at_source - 2000.0 - control).abs() < 0.01, "{asked} {at_source}");
+    assert!((at_source - end("arbiter = 0\nstart = \"receipt\"") - 9000.0).abs() < 0.01);
+    assert!(
+        (end("start = \"receipt\"") - end("arbiter = 0\nstart = \"receipt\"") - 4000.0 - 2.0 * control).abs()
+            < 0.01
+    );
+    // A run takes 158 us for a ring of eight hosts.
+    let ring = "kind = \"collective\"\nhosts = \"0-6\"\nbytes = \"200KB\"\n[transport]\nkind = ";
+    let [timed, tokens] =
+        ["\"fastpass\"", "\"phost\""].map(|kind| played(&format!("{ring}{kind}")).end.as_ns());
+    assert!(timed > 2.0 * tokens, "{timed} {tokens}");
+}
+
+#[test]
+fn a_server_answers_when_a_request_has_arrived() {
+    let end = |requests: u32| {
+        let workload = "kind = \"closed-loop\"\nclients = \"0\"\nservers = \"1\"\nsize = \"1KB\"\nrequest_size = \"1KB\"";
+        played(&format!("{workload}\nrequests = {requests}")).end.as_ns()
+    };
+    // Both ways of a request and its response take one round trip, and their bytes.
+    let round = end(6) - end(5);
+    assert!((4000.0..4600.0).contains(&round), "{round}");
 }

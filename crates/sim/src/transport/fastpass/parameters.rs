@@ -17,7 +17,7 @@ use crate::topology::{HostId, NodeKind, Topology};
 use crate::transport::TransportConfig;
 use crate::transport::pairs::far_above;
 use crate::transport::parameters::{
-    COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
+    Answers, COUNTED, Facts, Framing, HostPlan, Permission, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::policy::{Policy, policy};
 use crate::transport::silence::MAX_DOUBLINGS;
@@ -98,6 +98,28 @@ pub struct ArbiterConfig {
     pub policy: Policy,
     /// It says by which path the packet of each timeslot goes.
     pub assign_paths: bool,
+}
+
+impl ArbiterConfig {
+    /// What a flow waits for whose request comes at any time of an epoch. It has a request, a schedule for each
+    /// epoch in which it gets timeslots, and a last word.
+    fn permission(&self) -> Permission {
+        let slots = SLOTS_PER_EPOCH;
+        let sent_after = match self.start {
+            StartRule::Boundary { lead } => Some(lead),
+            StartRule::Receipt => None,
+        };
+        Permission {
+            host: self.host,
+            granted_after: Time(self.epoch.0 / 2 + self.compute_time.0),
+            sent_after,
+            packets: Answers {
+                once: 3.0,
+                first: (slots.into(), 0.0),
+                ..Answers::each(1.0 / f64::from(slots))
+            },
+        }
+    }
 }
 
 /// When the first timeslot of a schedule begins.
@@ -194,6 +216,7 @@ impl TransportParameters for FastpassConfig {
             longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS).max(self.retry),
             needs_host: Some(("transport.arbiter", self.arbiter.host)),
             host_rate: Some(self.host_rate()),
+            permission: Some(self.arbiter.permission()),
             ns_per_hop: 58.0,
             ..Facts::default()
         }

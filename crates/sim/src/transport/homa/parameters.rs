@@ -14,7 +14,8 @@ use crate::parameters::{Parameters, Value, describe};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Facts, FirstPackets, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext, TransportParameters,
+    Answers, Facts, FirstPackets, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext,
+    TransportParameters,
 };
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -234,6 +235,12 @@ impl TransportParameters for HomaConfig {
             any_order: true,
             longest_timeout: Time(self.rto.0 << MAX_DOUBLINGS),
             timer_left: self.rto,
+            // A grant for each packet that needs one, and one acknowledgement.
+            answers: Answers {
+                once: 1.0,
+                first: (self.layout(u64::from(u32::MAX)).unscheduled.into(), 0.0),
+                ..Answers::each(1.0)
+            },
             ns_per_hop: 80.0,
             ..Facts::default()
         }

@@ -13,7 +13,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
+    Answers, Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -170,7 +170,7 @@ impl TransportParameters for NdpConfig {
             any_order: true,
             longest_timeout: Time(self.rto.0 << MAX_DOUBLINGS),
             // An acknowledgement, or the notice of a trimmed packet, and a pull.
-            answers: 2.0,
+            answers: Answers::each(2.0),
             asks: Some(Asks {
                 share: self.pull_share,
                 unanswered: u64::from(self.first_window) * u64::from(self.mtu + self.header),

@@ -17,7 +17,8 @@ use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::pairs::NarrowPaths;
 use crate::transport::parameters::{
-    Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext, TransportParameters,
+    Answers, Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext,
+    TransportParameters,
 };
 use crate::transport::policy::{Policy, policy, policy_or};
 use crate::transport::silence::MAX_DOUBLINGS;
@@ -274,6 +275,13 @@ impl TransportParameters for PhostConfig {
                 share: (1.0 / self.token_interval).min(1.0),
                 unanswered: u64::from(self.window) * u64::from(self.packet()),
             }),
+            // A request, a token for each packet that needs one, and one acknowledgement.
+            answers: Answers {
+                once: 2.0,
+                first: (self.free_tokens.into(), 0.0),
+                of_short: self.free_for == FreeTokens::Short,
+                ..Answers::each(1.0)
+            },
             ns_per_hop: 66.0,
             ..Facts::default()
         }

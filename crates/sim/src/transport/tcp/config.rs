@@ -1,6 +1,7 @@
 //! What a flow over TCP runs under.
 
 use crate::congestion::window::WindowConfig;
+use crate::transport::parameters::Answers;
 use crate::transport::plb::PlbParameters;
 use crate::units::{Rate, Time};
 
@@ -71,6 +72,13 @@ pub struct AckConfig {
     pub remembers: u32,
     /// What has come twice is reported (D-SACK).
     pub duplicates: bool,
+}
+
+impl AckConfig {
+    /// Acknowledgements of segments in order.
+    pub fn answers(&self) -> Answers {
+        Answers { first: (self.quick.into(), 1.0), ..Answers::each(1.0 / f64::from(self.every.max(1))) }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

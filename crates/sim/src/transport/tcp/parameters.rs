@@ -173,6 +173,7 @@ impl TransportParameters for TcpConfig {
             spreads_flows: self.plb.is_some(),
             control_packets: [if self.fin { 6 } else { 3 }, 0],
             first_window: Some(self.initial_window),
+            answers: self.ack.answers(),
             // Of a buffer, whole segments.
             in_flight: Some(self.send_buffer.min(self.receive_buffer) / mss * mss),
             applications: [

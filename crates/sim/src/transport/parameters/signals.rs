@@ -1,0 +1,61 @@
+//! What a flow has in addition to the packets of its data, and what it waits for before the first of them.
+
+use crate::topology::HostId;
+use crate::units::Time;
+
+/// Packets without data where nothing is lost: acknowledgements, grants, tokens, pulls, requests.
+///
+/// ```text
+/// once + a min(n, f) + each max(n - f, 0)      n: packets of data; f, a: `first`
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Answers {
+    /// Of a flow, whatever its size.
+    pub once: f64,
+    /// The number of first packets that differ from the others, and what each of them has.
+    pub first: (u64, f64),
+    /// What each further packet has.
+    pub each: f64,
+    /// The first packets of a flow differ only if it has no others.
+    pub of_short: bool,
+}
+
+impl Answers {
+    /// This number for each packet.
+    pub const fn each(each: f64) -> Answers {
+        Answers { once: 0.0, first: (0, 0.0), each, of_short: false }
+    }
+
+    /// Those of a flow with so many packets of data.
+    pub fn of(&self, packets: u64) -> f64 {
+        let first = if self.of_short && packets > self.first.0 { 0 } else { packets.min(self.first.0) };
+        self.once + first as f64 * self.first.1 + (packets - first) as f64 * self.each
+    }
+
+    /// The same of a flow on a connection that is open.
+    pub fn of_next(&self, packets: u64) -> f64 {
+        (packets as f64 * self.each).max(1.0)
+    }
+}
+
+/// A receiver asks for packets at the rate of its own link, whatever links before it carry, and again for
+/// those that were lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Asks {
+    /// Share of its link's rate.
+    pub share: f64,
+    /// Bytes of a flow that may be requested and not have arrived.
+    pub unanswered: u64,
+}
+
+/// A host that every flow asks before its first packet leaves.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Permission {
+    pub host: HostId,
+    /// From the arrival of a request until it is granted, in the mean.
+    pub granted_after: Time,
+    /// From then until the first packet leaves; none: as soon as the source learns of it.
+    pub sent_after: Option<Time>,
+    /// Packets between this host and the source of a flow.
+    pub packets: Answers,
+}
