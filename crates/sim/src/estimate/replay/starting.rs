@@ -64,6 +64,8 @@ impl Player<'_> {
         // cross all of it.
         let again = if self.trims { asked_for } else { (asked_for + 1.0) / 2.0 };
         let answers = if opens { wire.answers.of(count) } else { wire.answers.of_next(count) };
+        // What comes after a lost packet is answered at once: at most one answer for each packet.
+        let answers = if losses.is_some() { answers.max(count as f64) } else { answers };
         let answers = answers / count.max(1) as f64 * asked_for;
         let crossed =
             of_flow::links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
