@@ -159,3 +159,21 @@ def test_a_value_that_holds_itself_is_an_error_that_names_its_key(tmp_path):
             weftline.Scenario({"workload": value})
         with pytest.raises(InputError, match=r"^set: workload: a list or a table holds itself"):
             weftline.run({}, set={"workload": value}, out=tmp_path / "r")
+
+
+@pytest.mark.parametrize("number", [-1, 2**64, 1.5, "3", None, float("nan")])
+def test_sketches_name_the_number_that_they_refuse(number):
+    from weftline import pint
+
+    frequent = pint.FrequentSketch(4)
+    calls = {
+        "k": lambda: pint.QuantileSketch(k=number if number is not None else "x"),
+        "seed": lambda: pint.QuantileSketch(seed=number if number is not None else "x"),
+        "counters": lambda: pint.FrequentSketch(number),
+        "values": lambda: frequent.update([1, number]),
+    }
+    for name, call in calls.items():
+        with pytest.raises(InputError, match=f"^{name}: expected a whole number from "):
+            call()
+    assert len(frequent) == 0
+    assert pint.QuantileSketch(8, 2**64 - 1).rank_error == 0

@@ -5,7 +5,10 @@ use pint::sketch::space_saving::{MAX_COUNTERS, SpaceSaving};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::errors::input;
+use crate::errors::{input, whole};
+
+/// What a whole number of 64 bits is called in errors.
+const WORD: &str = "a whole number from 0 to 2^64 - 1";
 
 /// Errors: a share that is not from 0 to 1.
 fn checked_share(share: f64) -> PyResult<f64> {
@@ -30,11 +33,14 @@ pub struct QuantileSketch(Kll<Real>);
 #[pymethods]
 impl QuantileSketch {
     #[new]
-    #[pyo3(signature = (k=200, seed=1))]
-    fn new(k: u32, seed: u64) -> PyResult<QuantileSketch> {
+    #[pyo3(signature = (k=None, seed=None), text_signature = "(k=200, seed=1)")]
+    fn new(k: Option<&Bound<'_, PyAny>>, seed: Option<&Bound<'_, PyAny>>) -> PyResult<QuantileSketch> {
+        let expected = format!("a whole number from {} to {}", kll::MIN_K, kll::MAX_K);
+        let k = k.map_or(Ok(200), |k| whole(k, "k", &expected))?;
         if !(kll::MIN_K..=kll::MAX_K).contains(&k) {
-            return Err(input(format!("k: expected {} to {}, found {k}", kll::MIN_K, kll::MAX_K)));
+            return Err(input(format!("k: expected {expected}, found {k}")));
         }
+        let seed = seed.map_or(Ok(1), |seed| whole(seed, "seed", WORD))?;
         Ok(QuantileSketch(Kll::new(k, seed)))
     }
 
@@ -109,9 +115,11 @@ pub struct FrequentSketch(SpaceSaving);
 #[pymethods]
 impl FrequentSketch {
     #[new]
-    fn new(counters: usize) -> PyResult<FrequentSketch> {
+    fn new(counters: &Bound<'_, PyAny>) -> PyResult<FrequentSketch> {
+        let expected = format!("a whole number from 1 to {MAX_COUNTERS}");
+        let counters = whole(counters, "counters", &expected)?;
         if !(1..=MAX_COUNTERS).contains(&counters) {
-            return Err(input(format!("counters: expected 1 to {MAX_COUNTERS}, found {counters}")));
+            return Err(input(format!("counters: expected {expected}, found {counters}")));
         }
         Ok(FrequentSketch(SpaceSaving::new(counters)))
     }
@@ -125,8 +133,14 @@ impl FrequentSketch {
         PyBytes::new(py, &self.0.to_bytes())
     }
 
-    fn update(&mut self, values: Vec<u64>) {
-        values.into_iter().for_each(|value| self.0.update(value));
+    fn update(&mut self, values: &Bound<'_, PyAny>) -> PyResult<()> {
+        // All of them first: a sketch has all values of a call, or none.
+        let found = values.extract::<Vec<u64>>().or_else(|_| {
+            let named = |value: PyResult<Bound<'_, PyAny>>| whole(&value?, "values", WORD);
+            values.try_iter()?.map(named).collect::<PyResult<Vec<u64>>>()
+        })?;
+        found.into_iter().for_each(|value| self.0.update(value));
+        Ok(())
     }
 
     fn merge(one: &Bound<'_, Self>, other: &Bound<'_, Self>) -> PyResult<()> {
