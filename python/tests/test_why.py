@@ -277,8 +277,8 @@ def test_the_busiest_link_is_named_where_flows_wait_for_their_own_control():
     assert held_flows.text([queued]) == ""
 
 
-def test_a_link_with_room_is_not_said_to_be_what_a_sender_adapts_to():
-    """An application of 0.5 Gb/s behind a link of 10 that others use for 73 %."""
+def test_a_sender_adapts_to_no_link_with_room():
+    """An application of 0.5 Gb/s on a link of 10 that others use for 73 %."""
     slow = held_flow(0, [(None, "pacing", 900_000_000)], [("host0->s0", 0.05), ("s0->host3", 0.78)])
     assert held_flows.text([slow]).endswith(
         "The busiest link of its path was: s0->host3 (used 78 %); no link was full, so its own control, or "

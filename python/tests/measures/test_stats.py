@@ -61,7 +61,7 @@ def test_the_bootstrap_stays_within_the_values_and_repeats_itself():
 def test_a_bootstrap_interval_of_ten_holds_the_mean_about_as_often_as_students():
     """The plain percentiles held that of normal numbers in 89 of 100 cases, and of a log-normal law in 74."""
     draw = random.Random(4)
-    for law, mean, least in (
+    for law, mean, lowest in (
         (lambda: draw.gauss(0.0, 1.0), 0.0, 0.92),
         (lambda: draw.lognormvariate(0.0, 1.0), math.exp(0.5), 0.78),
     ):
@@ -69,7 +69,7 @@ def test_a_bootstrap_interval_of_ten_holds_the_mean_about_as_often_as_students()
         for _ in range(300):
             low, high = stats.interval_bootstrap([law() for _ in range(10)], resamples=1000)
             held += low <= mean <= high
-        assert held / 300 >= least
+        assert held / 300 >= lowest
 
 
 def test_a_mean_has_the_ends_of_its_interval_also_where_they_are_nearly_even():

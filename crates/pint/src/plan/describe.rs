@@ -311,7 +311,8 @@ fn relative_error(query: &Query, hops: Hops) -> Option<f64> {
 }
 
 /// What a sum deviates by on top of its relative deviation at the longest path, which is most of it where
-/// sums are small: each hop rounds by up to half of a step, and steps are no shorter than 1. None of others.
+/// sums are small: each hop rounds by up to half of a step, and steps are no shorter than 1. None for
+/// other aggregations.
 fn error_of_small(query: &Query, hops: Hops) -> Option<f64> {
     matches!(query.aggregation, Aggregation::Sum(_)).then(|| libm::sqrt(f64::from(hops.maximal)) / 2.0)
 }

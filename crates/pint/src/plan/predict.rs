@@ -194,7 +194,7 @@ fn survivors(wrong: u32, bits: u32, draws: &mut Draws) -> u32 {
     let share = libm::exp2(-f64::from(bits));
     if wrong > 2_000 {
         let mean = f64::from(wrong) * share;
-        // A large number is as good as its mean; a small one of so many has Poisson's law.
+        // A large number is as good as its mean; a small one has Poisson's law.
         return if mean > 30.0 { (mean + draws.unit()) as u32 } else { poisson(mean, draws) };
     }
     (0..wrong).map(|_| u32::from(draws.unit() < share)).sum()

@@ -1,4 +1,4 @@
-//! What a collector's records say of paths that need no digest, and of digests that contradict each other.
+//! The records of a collector on paths that need no digest, and of digests that contradict each other.
 
 use super::*;
 use crate::collector::{Collected, Collector, EventKind, Findings, FlowReport, Limits, PathFindings};

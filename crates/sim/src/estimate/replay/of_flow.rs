@@ -18,7 +18,7 @@ impl Wire {
         })
     }
 
-    /// Packet-hops between a host and the one that its flow of so many packets asks.
+    /// Packet-hops between a host and the one from which its flow, of this number of packets, requests.
     pub(super) fn hops_of_asking(&self, times: &PathTimes, src: HostId, packets: u64) -> f64 {
         let hops = |(permission, path): (Permission, Option<Path>)| {
             permission.packets.of(packets) * path.map_or(0.0, |path| f64::from(path.hops))

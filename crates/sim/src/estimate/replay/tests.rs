@@ -425,7 +425,7 @@ fn packets_without_data_are_those_that_transports_send() {
     // The first 16 segments are acknowledged at once, then every second one; three open the connection.
     assert_eq!(hops("\"tcp\"", 144_800), 100.0 + 16.0 + 42.0 + 3.0);
     assert_eq!(hops("\"tcp\"\nack_every = 1", 144_800), 100.0 + 100.0 + 3.0);
-    // A request, a schedule for eight timeslots and a last word; acknowledgements.
+    // A request, a schedule for eight timeslots and a message at the end; acknowledgements.
     assert_eq!(hops("\"fastpass\"", 11_680), 8.0 + 8.0 + 3.0);
     // Its arbiter is at the source.
     assert_eq!(hops("\"fastpass\"\narbiter = 0", 11_680), 8.0 + 8.0);

@@ -102,7 +102,7 @@ pub struct ArbiterConfig {
 
 impl ArbiterConfig {
     /// What a flow waits for whose request comes at any time of an epoch. It has a request, a schedule for each
-    /// epoch in which it gets timeslots, and a last word.
+    /// epoch in which it gets timeslots, and a message that it has ended.
     fn permission(&self) -> Permission {
         let slots = SLOTS_PER_EPOCH;
         let sent_after = match self.start {

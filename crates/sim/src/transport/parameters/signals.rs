@@ -26,7 +26,7 @@ impl Answers {
         Answers { once: 0.0, first: (0, 0.0), each, of_short: false }
     }
 
-    /// Those of a flow with so many packets of data.
+    /// Those of a flow with this number of packets of data.
     pub fn of(&self, packets: u64) -> f64 {
         let first = if self.of_short && packets > self.first.0 { 0 } else { packets.min(self.first.0) };
         self.once + first as f64 * self.first.1 + (packets - first) as f64 * self.each

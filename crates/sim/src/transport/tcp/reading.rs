@@ -2,7 +2,7 @@
 //!
 //! It reads at once, or at a rate, as a fluid; what it has not read takes up the receive buffer. The right edge of the window moves on
 //! when it can by half of the buffer or a segment (no silly windows), and never moves back. A sender that the window may have stopped
-//! learns of more room without asking: an update is sent when the window can be twice what it was told, which segments that are not
+//! learns of more room without asking: an update is sent when the window can be twice the last one announced, which segments that are not
 //! answered yet make smaller.
 //!
 //! ```text
