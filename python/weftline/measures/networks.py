@@ -35,7 +35,8 @@ def _is_of_other_file(run: Run) -> bool:
     if digest is None or not isinstance(name, str):
         return False
     try:
-        is_same = scenarios.digest_of(str(run.out), name) == digest
+        modified = (run.out / name).stat().st_mtime_ns
+        is_same = _digest_of(str(run.out), name, modified) == digest
     except OSError:
         is_same = False
     if not is_same:
@@ -44,6 +45,11 @@ def _is_of_other_file(run: Run) -> bool:
             "what needs the network, such as the utilisation of links between switches, is left out"
         )
     return not is_same
+
+
+@lru_cache(maxsize=64)
+def _digest_of(base_dir: str, name: str, modified: int) -> str:
+    return scenarios.digest_of(base_dir, name)
 
 
 def _built(path: Path, base_dir: Path) -> dict[str, Any] | None:
