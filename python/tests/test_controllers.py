@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import importlib
@@ -18,7 +19,7 @@ import pytest
 from texts import FABRIC
 
 import weftline
-from weftline import _native
+from weftline import _native, hidden_inputs
 from weftline.cli.main import main
 from weftline.code_digest import Reader
 from weftline.controllers import Law, of
@@ -292,6 +293,33 @@ def test_a_sweep_takes_a_controller_from_a_file_and_runs_it_again_when_its_code_
 
 
 @needs_engine
+def test_a_controller_that_nothing_names_has_a_warning(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    text = 'controller "mine" was given and is not used: no controller of this scenario is "python:mine"'
+    with pytest.warns(weftline.WeftlineWarning, match=text):
+        weftline.run("fabric.toml", controllers={"mine": Halve})
+    assert main(["run", "fabric.toml", "--controller", "mine=laws.py:Halve", "--out", "other"]) == 0
+    assert text in " ".join(capsys.readouterr().err.split())
+    kinds = {"transport.controller.kind": ["python:halve", "dctcp"]}
+    given = {"halve": Halve, "mine": Halve}
+    with pytest.warns(weftline.WeftlineWarning, match='"mine" was given .* of any combination'):
+        found = weftline.sweep("fabric.toml", kinds, controllers=given, seeds=1)
+    assert not any('"halve" was given' in text for text in found.warnings)
+
+
+@needs_engine
+def test_a_built_in_controller_is_itself_where_one_in_python_has_its_name(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    kinds = {"transport.controller.kind": ["dctcp", "python:dctcp"]}
+    found = weftline.sweep("fabric.toml", kinds, controllers={"dctcp": Halve}, seeds=1)
+    built_in, own = (run.summary["fingerprint"] for run in found.runs)
+    alone = weftline.run("fabric.toml", set={"transport.controller.kind": "dctcp"})
+    assert built_in == alone.summary["fingerprint"] != own
+    with pytest.raises(InputError, match='"halve" is written in Python: set "python:halve"'):
+        weftline.run("fabric.toml", set={"transport.controller.kind": "halve"}, controllers={"halve": Halve})
+
+
+@needs_engine
 def test_a_sweep_from_python_takes_classes_and_gives_the_results_of_run(folder, monkeypatch):
     monkeypatch.chdir(folder)
     kind = "transport.controller.kind"
@@ -376,6 +404,50 @@ def test_a_run_warns_of_what_its_controller_used_that_does_not_identify_it(folde
     assert drawn.startswith("the global generator of random was used")
     assert f"read the file {folder / 'fabric.toml'} during" in files
     assert "read the environment variable STEP during" in variables
+
+
+def without_a_seed(kind):
+    class Drawing(weftline.Controller):
+        def __init__(self, flow):
+            super().__init__(flow)
+            self.rng = kind()
+
+        def on_ack(self, ack):
+            self.cwnd_bytes = 2000 + 20000 * self.rng.random()
+
+    return Drawing
+
+
+@needs_engine
+@pytest.mark.parametrize(
+    ("kind", "warns"),
+    [
+        (random.Random, True),
+        (random.SystemRandom, True),
+        (lambda: random.Random(7), False),
+        (lambda: copy.deepcopy(random.Random(7)), False),
+    ],
+)
+def test_a_generator_without_a_seed_has_a_warning(folder, kind, warns):
+    law = without_a_seed(kind)
+    chosen = {"transport.controller.kind": "python:x"}
+    found = weftline.run(folder / "fabric.toml", set=chosen, controllers={"x": law}, out=folder / "run")
+    assert [
+        text.startswith('controller "x" made a generator of random numbers') for text in found.warnings
+    ] == [True] * warns
+    assert (random.Random.seed, os.urandom) == (hidden_inputs._SEED, hidden_inputs._SYSTEM)
+
+
+@needs_engine
+def test_numpy_without_a_seed_has_a_warning(folder):
+    numpy = pytest.importorskip("numpy")
+    chosen = {"transport.controller.kind": "python:x"}
+    for kind, warns in ((numpy.random.default_rng, True), (lambda: numpy.random.default_rng(7), False)):
+        law = without_a_seed(kind)
+        found = weftline.run(
+            folder / "fabric.toml", set=chosen, controllers={"x": law}, out=folder / "run", force=True
+        )
+        assert any("without a seed" in text for text in found.warnings) == warns
 
 
 @needs_engine

@@ -22,8 +22,10 @@ from weftline.errors import InputError, nearest
 if TYPE_CHECKING:
     from weftline.fresh_modules import Execution, File
 
+PREFIX = "python:"
+"""Begins the kind of a controller in Python; a kind without it is that of a built-in one."""
 _NAME = r"[A-Za-z0-9_.+-]+"
-_NAMED_IN_TEXT = re.compile(rf"""["']python:({_NAME})["']""")
+_NAMED_IN_TEXT = re.compile(rf"""["']{PREFIX}({_NAME})["']""")
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,8 +200,16 @@ def stand_ins(text: str) -> dict[str, type]:
 def named_in(resolved: object, laws: Laws) -> list[Law]:
     """Return those that a parsed scenario names as a ``kind``, in order of names."""
     texts = scenarios.texts_in(resolved)
-    kinds = {text.removeprefix("python:") for key, text in texts if key == "kind"}
+    kinds = {text.removeprefix(PREFIX) for key, text in texts if key == "kind" and text.startswith(PREFIX)}
     return [laws[name] for name in sorted(laws) if name in kinds]
+
+
+def unused_text(name: str, of: str) -> str:
+    """Return the sentence on a controller in Python that was given and that nothing names."""
+    return (
+        f'controller "{name}" was given and is not used: no controller of {of} is "{PREFIX}{name}"; set '
+        f'transport.controller.kind to "{PREFIX}{name}"'
+    )
 
 
 def _class_of(module: ModuleType, wanted: str, path: Path, name: str) -> Any:

@@ -38,6 +38,8 @@ class Watch:
         self._generators = _generators()
         self.files: dict[str, None] = {}
         self.variables: dict[str, None] = {}
+        self.draws_without_seed = False
+        """Whether random numbers were taken from the system, or a generator was made without a seed."""
 
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
@@ -83,6 +85,7 @@ class Watch:
         """Return everything that another run may find in another state, for a message."""
         found = [name for names in self.changed().values() for name in names]
         found += [f"the global generator of {name}" for name in self.generators()]
+        found += ["random numbers without a seed"] * self.draws_without_seed
         found += [f"the file {name}" for name in self.files]
         return [*found, *(f"the environment variable {name}" for name in self.variables)]
 
@@ -107,6 +110,12 @@ class Watch:
                 "the controller, such as random.Random(seed) in its class"
             )
         who = f'controller "{self._laws[0].name}"' if len(self._laws) == 1 else "a controller in Python"
+        if self.draws_without_seed:
+            found.append(
+                f"{who} made a generator of random numbers without a seed, or took them from the system, during "
+                "the run: the same scenario gives other results each time, and stored results are used again "
+                "all the same. Give it a seed, such as random.Random(7) or numpy.random.default_rng(7)"
+            )
         for what, read in (("file", self.files), ("environment variable", self.variables)):
             if read:
                 kind = what if len(read) == 1 else f"{what}s"
@@ -138,11 +147,12 @@ _lock = threading.Lock()
 _hooks: list[Callable[..., Any]] = []
 _watching: list[type] = []
 """The class that `os.environ` had, for each run that is watched."""
+_SEED, _SYSTEM = random.Random.seed, os.urandom
 
 
 @contextlib.contextmanager
 def _reported() -> Iterator[None]:
-    """Let Python report files and variables that are read; the hook for files cannot be removed."""
+    """Let Python report what is read and drawn; the hook for files cannot be removed."""
     with _lock:
         if not _hooks:
             _hooks.append(_audit)
@@ -151,6 +161,7 @@ def _reported() -> Iterator[None]:
         if not _watching:
             with contextlib.suppress(TypeError):  # a test may have put something else in its place
                 environ.__class__ = _Environ
+            _report_draws(_seeded, _from_system)
         else:
             own = _watching[0]
         _watching.append(own)
@@ -162,6 +173,7 @@ def _reported() -> Iterator[None]:
             if not _watching:
                 with contextlib.suppress(TypeError):
                     environ.__class__ = own
+                _report_draws(_SEED, _SYSTEM)
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -176,6 +188,33 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     name = os.fsdecode(path)
     if not name.endswith(_CODE) and not _is_importing(sys._getframe()):
         watch.files[name] = None
+
+
+def _report_draws(seed: Callable[..., None], system: Callable[[int], bytes]) -> None:
+    """Put functions in place of those that seed a generator and that take random bytes from the system.
+
+    NumPy and `secrets` take theirs through `random.SystemRandom`.
+    """
+    random.Random.seed = seed  # type: ignore[method-assign]
+    os.urandom = random._urandom = system  # type: ignore[attr-defined]
+
+
+def _seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
+    # A copy of a generator is made without a seed and gets its state.
+    if a is None and sys._getframe(2).f_globals.get("__name__") != "copy":
+        _note_draw()
+    _SEED(generator, a, version)
+
+
+def _from_system(size: int, /) -> bytes:
+    _note_draw()
+    return _SYSTEM(size)
+
+
+def _note_draw() -> None:
+    watch = getattr(_here, "watch", None)
+    if watch is not None and not _is_importing(sys._getframe()):
+        watch.draws_without_seed = True
 
 
 def _is_importing(frame: FrameType | None) -> bool:

@@ -143,6 +143,15 @@ class Scenario:
         """The scenario's name."""
         return str(self.values.get("name", ""))
 
+    @cached_property
+    def unused_controllers(self) -> list[str]:
+        """Sentences on controllers in Python that were given and that it does not name."""
+        from weftline import controllers
+
+        given = self.source.controllers
+        used = {law.name for law in controllers.named_in(self.values, given)} if given else set[str]()
+        return [controllers.unused_text(name, "this scenario") for name in given if name not in used]
+
     def check(self) -> dict[str, Any]:
         """Return everything that follows from the scenario, as ``weftline check --json`` prints it."""
         return json.loads(self._loaded.check())
@@ -186,6 +195,7 @@ class Scenario:
             raise InputError(f"progress: expected a function or None, found {progress!r}")
         check_limits(threads, memory)
         self._check_files()
+        warn(self.unused_controllers)
         place = self.place(out, force=force)
         found = place.stored
         foreseen: list[str] = []

@@ -428,6 +428,8 @@ def _run(options: argparse.Namespace) -> int:
 
     scenario = _scenario(options)
     check_limits(options.threads, options.memory)
+    for warning in () if options.quiet else scenario.unused_controllers:
+        terminal.say("warning", warning)
     place = scenario.place(options.out, force=options.force)
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")

@@ -28,7 +28,7 @@ def command(options: argparse.Namespace) -> int:
     quiet = options.quiet or options.json
     if not quiet:
         print(wrapped(sweep.question or sweep.name))
-        for sentence in plan.same:
+        for sentence in [*plan.same, *plan.unused]:
             print(f"note: {sentence}")
     if options.dry_run:
         return _dry_run(plan, options)

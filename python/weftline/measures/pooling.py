@@ -80,10 +80,12 @@ def scenario_facts(run: Run) -> Facts:
         found[path] = json.dumps(value, ensure_ascii=False, default=str)
         if path[-1] in scenarios.FILE_KEYS and isinstance(value, str):
             found[path] = _content(path, value, files, run) or found[path]
-        if path[-1] == "kind" and isinstance(value, str) and value.startswith("python:"):
+        if path[-1] == "kind" and isinstance(value, str):
             name = value.removeprefix("python:")
             digest = laws.get(name) if isinstance(laws, dict) else None
-            found[(LAWS, name)] = digest or Unknown(folder_of(run))
+            # Folders of earlier builds may name one without the prefix.
+            if digest or name != value:
+                found[(LAWS, name)] = digest or Unknown(folder_of(run))
     return found
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline import _native, integrity, scenarios
+from weftline.controllers import unused_text
 from weftline.errors import InputError, RunFailed, nearest, warn
 from weftline.runs import Run
 from weftline.scenario import Scenario
@@ -37,6 +38,13 @@ class Plan:
     points: list[Point]
     same: list[str]
     """Sentences on combinations that are one and the same run."""
+
+    @property
+    def unused(self) -> list[str]:
+        """Sentences on controllers in Python that were given and that no point names."""
+        used = frozenset[str]().union(*(point.laws for point in self.points))
+        given = self.sweep.source.controllers
+        return [unused_text(name, "any combination") for name in given if name not in used]
 
 
 def plan(sweep: Sweep, out: Path) -> Plan:
@@ -348,7 +356,7 @@ def sweep(
         raise KeyboardInterrupt
     if outcome.stopped:
         raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
-    result.remarks = [*outcome.remarks, *other_versions(planned)]
+    result.remarks = [*outcome.remarks, *other_versions(planned), *planned.unused]
     try:
         tables.write(result)
     except OSError as error:

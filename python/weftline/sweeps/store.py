@@ -35,7 +35,7 @@ import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from weftline import _native, integrity, scenarios
 from weftline.errors import InputError
@@ -43,6 +43,9 @@ from weftline.scenario import Scenario, content_hash
 from weftline.sweeps import store_files
 from weftline.sweeps.index import Entry, Index, entry_of
 from weftline.sweeps.states import examined, state_of
+
+if TYPE_CHECKING:
+    from weftline.controllers import Law
 
 try:
     import fcntl
@@ -76,6 +79,8 @@ class Point:
     """Its variant of the axis of x, in a figure that has one."""
     choice: tuple[tuple[str, str], ...] = ()
     """Its variant of each axis of a sweep."""
+    laws: frozenset[str] = frozenset()
+    """The names of the controllers in Python that its scenario names."""
 
     @property
     def key(self) -> str:
@@ -119,23 +124,34 @@ def point(
     """
     settings = tuple(scenarios.settings(changes))
     resolved = Scenario.of(source, list(settings), seed=seed).resolved
-    folder = root / "points" / content_key(resolved, source)
     return Point(
-        name=name, source=source, settings=settings, seed=seed, folder=folder, place=place, choice=choice
+        name=name,
+        source=source,
+        settings=settings,
+        seed=seed,
+        folder=root / "points" / content_key(resolved, source),
+        place=place,
+        choice=choice,
+        laws=frozenset(law.name for law in _laws_in(resolved, source)),
     )
 
 
 def content_key(resolved: str, source: scenarios.Source) -> str:
     """Return the key of a resolved scenario; files and code in Python count by their content."""
-    laws: list[Any] = []
-    if source.controllers:
-        from weftline import controllers
-
-        laws = controllers.named_in(tomllib.loads(resolved), source.controllers)
+    laws = _laws_in(resolved, source)
     for path in scenarios.named_files(resolved, source.base_dir):
         digest = scenarios.digest_of(source.base_dir, path)
         resolved = resolved.replace(scenarios.value_to_toml(path), f'"sha256 {digest}"')
     return content_hash(resolved + "".join(f"# {law.name} is {law.digest}\n" for law in laws))
+
+
+def _laws_in(resolved: str, source: scenarios.Source) -> list[Law]:
+    """Return the controllers in Python that a resolved scenario names."""
+    if not source.controllers:
+        return []
+    from weftline import controllers
+
+    return controllers.named_in(tomllib.loads(resolved), source.controllers)
 
 
 class Claim:
