@@ -112,9 +112,9 @@ class Watch:
         who = f'controller "{self._laws[0].name}"' if len(self._laws) == 1 else "a controller in Python"
         if self.draws_without_seed:
             found.append(
-                f"{who} made a generator of random numbers without a seed, or took them from the system, during "
-                "the run: the same scenario gives other results each time, and stored results are used again "
-                "all the same. Give it a seed, such as random.Random(7) or numpy.random.default_rng(7)"
+                f"{who} made a generator of random numbers without a seed, or took them from the system, "
+                "during the run: the same scenario gives other results each time, and stored results are "
+                "used again all the same. Give it a seed: random.Random(7), numpy.random.default_rng(7)"
             )
         for what, read in (("file", self.files), ("environment variable", self.variables)):
             if read:

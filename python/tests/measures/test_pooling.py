@@ -171,16 +171,6 @@ def test_any_other_difference_makes_two_lines_that_say_it(folders, path, value, 
     assert labels(other, one) == labels(one, other)[::-1]
 
 
-@pytest.mark.parametrize("kind", ["python:mine", "mine"])
-def test_code_of_a_controller_counts_with_the_prefix_and_without_as_earlier_builds_had_it(folders, kind):
-    scenario = changed("transport.controller", {"kind": kind})
-    runs = [
-        folders.run(scenario, seed=seed, provenance={"controllers": {"mine": code}})
-        for seed, code in ((1, "a" * 64), (2, "a" * 64), (3, "b" * 64))
-    ]
-    assert sizes(*runs) == [2, 1]
-
-
 def test_one_scheme_next_to_another_is_called_by_its_name_though_more_follows_from_it(folders):
     other = changed("transport.controller", {"kind": "dcqcn", "rai": "50Mbps"})
     other = changed("telemetry", {"kind": "none"}, changed("switch.ecn.0.kmin", "100KB", other))

@@ -428,8 +428,6 @@ def _run(options: argparse.Namespace) -> int:
 
     scenario = _scenario(options)
     check_limits(options.threads, options.memory)
-    for warning in () if options.quiet else scenario.unused_controllers:
-        terminal.say("warning", warning)
     place = scenario.place(options.out, force=options.force)
     line = terminal.ProgressLine(quiet=options.quiet or options.json)
     name = os.path.basename(options.scenario).removesuffix(".toml")
@@ -461,7 +459,7 @@ def _run(options: argparse.Namespace) -> int:
     if not options.quiet:
         if run.reused:
             print(reused_text(run, "--force"), file=sys.stderr)
-        for warning in run_status.warnings(run):
+        for warning in [*scenario.unused_controllers, *run_status.warnings(run)]:
             if warning not in foreseen:
                 terminal.say("warning", warning)
         if memo := run.summary.get("memo"):
