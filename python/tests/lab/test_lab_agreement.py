@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from weftline.lab import agreement, lateness
+from weftline.lab import agreement, folder, lateness, texts
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
@@ -156,3 +156,29 @@ def test_a_scale_makes_lateness_small_and_packets_few() -> None:
     assert lateness.scale_for(10_000, 50_000, 0) == 50
     assert lateness.scale_for(10_000, 51_000, 0) == 100
     assert lateness.scale_for(None, 51_000, 20 * lateness.MOST_HOPS) == 20
+
+
+@pytest.mark.parametrize(
+    ("many", "shown"), [(2, "– / – / 2.00"), (10, "5.00 / – / 10.0"), (200, "100 / 198 / 200")]
+)
+def test_percentiles_need_as_many_flows_as_those_of_a_simulated_run(many: int, shown: str) -> None:
+    rows = [{"slowdown": float(i + 1), "group": ""} for i in range(many)]
+    lab = {
+        "lateness": {"links": {"p99_ns": None}},
+        "shortest_delay_ns": None,
+        "cpu_pressure_percent": None,
+        "contaminated": [],
+        "differs": [],
+    }
+    summary = {
+        "lab": lab,
+        "slowdown": folder.slowdowns(rows),
+        "flows_done": many,
+        "flows": many,
+        "status": "done",
+        "end_ns": 1,
+        "drops": 0,
+        "packet_hops": 1,
+    }
+    table = texts.facts(cast(Run, SimpleNamespace(summary=summary, name="two", out="out")))
+    assert dict(table.rows)["slowdown p50 / p99 / max"] == shown

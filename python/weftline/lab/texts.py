@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weftline import quantities
+from weftline.measures.slowdown_table import enough
 from weftline.runs import Run
 from weftline.terminal import Table
 
@@ -14,7 +15,10 @@ def facts(run: Run) -> Table:
     late = lab["lateness"]["links"]["p99_ns"]
     delay = lab["shortest_delay_ns"]
     no_frame = "no frame passed one" if delay else "no link has a delay"
-    slowdowns = " / ".join(quantities.digits(slow[name]) for name in ("p50", "p99", "max"))
+    slowdowns = " / ".join(
+        quantities.digits(slow[name]) if name == "max" or enough(name, slow["count"]) else "–"
+        for name in ("p50", "p99", "max")
+    )
     rows = [
         ["flows", f"{summary['flows_done']:,} of {summary['flows']:,} done, {summary['status']}"],
         ["took", quantities.time_text(summary["end_ns"])],
