@@ -43,6 +43,15 @@ def test_gzipped_and_several_captures(file, tmp_path):
     assert [each["packets"] for each in found.summary["captures"]] == [4, 4]
 
 
+def test_a_capture_that_is_given_twice_is_refused(file, tmp_path):
+    link = tmp_path / "again.pcap"
+    link.symlink_to(file)
+    with pytest.raises(weftline.InputError, match=r"captures: .*int\.pcap is given twice: its packets"):
+        weftline.collect([file, file])
+    with pytest.raises(weftline.InputError, match=r"again\.pcap is given twice, first as .*int\.pcap"):
+        weftline.collect([file, link])
+
+
 def run(*arguments, **options):
     command = [sys.executable, "-m", "weftline", "collect", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, **options)

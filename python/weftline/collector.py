@@ -163,7 +163,24 @@ def _paths_of(captures: object) -> list[Path]:
     paths = [Path(path_text("captures", each)) for each in captures]
     if not paths:
         raise InputError(f"captures: {expected}, found none")
+    _refuse_repeats(paths)
     return paths
+
+
+def _refuse_repeats(paths: Sequence[Path]) -> None:
+    """Raise an error if two paths are the same file, whose packets would count twice."""
+    known: dict[object, Path] = {}
+    for path in paths:
+        try:
+            status = path.stat()
+            file: object = (status.st_dev, status.st_ino)
+        except OSError:
+            # The standard input, or what the reader names as unreadable.
+            file = path
+        first = known.setdefault(file, path)
+        if first is not path:
+            also = "" if first == path else f", first as {first}"
+            raise InputError(f"captures: {path} is given twice{also}: its packets would count twice")
 
 
 def checked_memory(size: str | int) -> int:
