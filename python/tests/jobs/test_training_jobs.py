@@ -45,6 +45,15 @@ def test_the_rank_that_computes_longest_is_named(tmp_path, capsys):
     assert text.count("rank 5 (2.00 x)") == 1 and "computes longest" in text
 
 
+def test_of_ranks_next_to_others_that_do_not_compute_the_longest_is_named(tmp_path):
+    file = tmp_path / "job.goal"
+    ranks = [f"rank {rank} {{\nc: calc {time}\n}}\n" for rank, time in enumerate((3000, 0, 0, 100_000))]
+    file.write_text(f"num_ranks 4\n{''.join(ranks)}")
+    scenario = TRAINING | {"workload": [{"kind": "job-file", "file": str(file)}]}
+    (row,) = step_causes.causes(weftline.run(scenario, out=tmp_path / "run"))
+    assert (row["longest_rank"], row["longest_computing_ns"], row["mates_computing_ns"]) == (3, 100_000, 0)
+
+
 PIPELINE = {
     "name": "pipeline",
     "topology": {"kind": "star", "hosts": 8},

@@ -125,7 +125,8 @@ def _computes_longest(steps: list[list[dict[str, Any]]], stages: int) -> dict[st
         for rank, own in ranks.items()
         if (mates := _median_of_others(ranks, rank)) is not None
     ]
-    slowest = max(ratios, default=None, key=lambda ratio: ratio[0])
+    # Where the others do not compute at all, several ratios are infinite: then the time itself counts.
+    slowest = max(ratios, default=None, key=lambda ratio: (ratio[0], ratio[2]))
     stage_times = {stage: statistics.median_low(ranks.values()) for stage, ranks in of_stage.items()}
     longest = max(stage_times, key=lambda stage: stage_times[stage]) if len(stage_times) > 1 else None
     return {
