@@ -16,7 +16,7 @@ from weftline.measures import sharing
 from weftline.measures.lines import Line, Mean, lines_of
 from weftline.measures.over_seeds import cumulative, queue_cdf
 from weftline.measures.over_time import Interval
-from weftline.report import answer_text, headline, run_page, why_page
+from weftline.report import answer_text, headline, run_page, sweep_page, why_page
 from weftline.reproduce import panels
 from weftline.reproduce.experiments import FigureDefinition
 
@@ -176,6 +176,19 @@ def test_a_drawn_curve_begins_at_zero_and_its_caption_has_what_is_left_out(tmp_p
     assert start["x"] == first["x"] == pytest.approx(value, rel=1e-4)
     assert start["y"] == 0 and first["y"] == pytest.approx(100 * share, rel=1e-5)
     assert left and figure.caption.startswith(f"Flows that finished. Left out: {left} of ")
+
+
+def test_a_line_of_which_no_flow_finished_is_in_the_captions(run, bare):
+    left = bare.summary["flows"]
+    figures = weftline.plot({"A": run, "B": bare})
+    for figure in (figures.cdf(), figures.fct_slowdown(), figures.fct_slowdown(bins="decades")):
+        assert {row["line"] for row in values(figure)} == {"A"}
+        assert f"Left out: {left} of {left} flows unfinished of B" in figure.caption
+
+
+def test_a_line_without_the_series_is_in_the_caption(run, bare):
+    caption = weftline.plot({"A": run, "B": bare}).over_time("goodput_bps").caption
+    assert caption.startswith("Not measured in B.")
 
 
 def test_a_heat_map_holds_the_longest_sample_of_each_span(run):
@@ -356,6 +369,35 @@ def test_a_sweep_is_drawn_over_its_numbers_with_the_intervals_that_its_table_has
         assert row["high"] == pytest.approx(estimate["high"], rel=1e-3)
     with pytest.raises(InputError, match="not an axis of numbers"):
         swept.plot(along="scheme")
+    with pytest.raises(InputError, match="recovery has no value in any combination of this sweep"):
+        swept.plot("recovery")
+
+
+def test_a_sweep_names_the_unit_of_its_axis_and_the_points_and_lines_that_are_not_drawn(tmp_path):
+    class Fails(weftline.Controller):
+        def on_ack(self, ack):
+            assert self.flow.line_rate_bps != 20e9
+
+    class Window(weftline.Controller):
+        def on_ack(self, ack):
+            self.cwnd_bytes = 5000
+
+    laws = {"fails": Fails, **{f"w{i}": Window for i in range(sweep_page.MAX_LINES)}}
+    scenario = {
+        "topology": {"kind": "star", "hosts": 2},
+        "workload": [{"kind": "flows", "flows": [{"src": 0, "dst": 1, "size": "2KB"}]}],
+    }
+    over = {
+        "law": {name: {"transport.controller.kind": f"python:{name}"} for name in laws},
+        "topology.host_link.rate": ["10Gbps", "20Gbps", "40Gbps"],
+    }
+    found = weftline.sweep(scenario, over, controllers=laws, seeds=1, out=tmp_path / "s")
+    figure = found.plot("slowdown_p50")
+    assert "rate (Gbps)" in json.dumps(figure.spec)
+    assert "Without a value: fails, 20Gbps." in figure.caption
+    lines = sweep_page.MAX_LINES
+    assert f"The first {lines} of {lines + 1} lines are drawn." in figure.caption
+    assert sweep_page.write(found, str(tmp_path / "page.html")).is_file()
 
 
 def test_the_page_of_a_sweep_begins_with_who_keeps_the_bound(swept, capsys):

@@ -78,7 +78,7 @@ class Plots:
             Bins of equally many flows, as in the HPCC papers, or one for each power of ten.
         """
         finished, title = self._finished(), "FCT slowdown by flow size"
-        caption = line_notes.ideal_text(finished)
+        caption = line_notes.ideal_text(self.lines)
         if bins == "decades":
             return self._marked(flow_figures.slowdown_by_decade(title, finished, caption=caption))
         if bins != "equal-count":
@@ -91,7 +91,7 @@ class Plots:
             raise InputError(f"column: expected one of {', '.join(flow_figures.AXES)}, found {column!r}")
         titles = {"slowdown": "FCT slowdown of all flows", "fct_ns": "Flow completion time"}
         title, finished = titles.get(column, "Goodput of flows"), self._finished()
-        caption = line_notes.finished_text(finished)
+        caption = line_notes.finished_text(self.lines)
         return self._marked(flow_figures.cumulative(title, finished, column=column, caption=caption))
 
     def queues(self) -> Figure:
@@ -121,8 +121,12 @@ class Plots:
         if len(lines) == 1 and specs.curves_over_time(lines, metric) <= len(marks.COLOURS):
             axis, combine = each or axis, "each"
         title = axis[:1].upper() + axis[1:].partition(" (")[0].partition(" in {")[0] + " over time"
+        lacking = [line.label for line in self.lines if line not in lines]
+        caption = f"Not measured in {', '.join(lacking)}." if lacking else ""
         return self._marked(
-            specs.over_time(title, lines, metric_name=metric, axis=axis, scale=scale, combine=combine)
+            specs.over_time(
+                title, lines, metric_name=metric, axis=axis, scale=scale, combine=combine, caption=caption
+            )
         )
 
     def goodput(self) -> Figure:

@@ -112,7 +112,7 @@ def write(
 
 def save(path: Path, text: str) -> Path:
     """Write the text of a page to a file and return its path; one that was there stays until then."""
-    path_text("--out", path)
+    path = Path(path_text("--out", path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         integrity.write_whole(path, utf8("the page", text))

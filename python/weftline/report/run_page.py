@@ -161,12 +161,12 @@ def figure_sections(lines: Sequence[Line], *, by_size: bool = True, heats: bool 
     # Flows of one size share a bin: there is nothing to draw by size.
     ends = [{size for sizes, _ in line.sized for size in (sizes[0], sizes[-1])} for line in finished]
     if by_size and any(len(of) > 1 for of in ends):
-        caption = line_notes.ideal_text(finished)
+        caption = line_notes.ideal_text(lines)
         flows.append(specs.slowdown("FCT slowdown by flow size", finished, caption=caption))
     if finished:
         chosen = any(not line.by_size.is_all for line in finished)
         caption = f"Flows that finished{', of all sizes and times of start' * chosen}."
-        caption += line_notes.left_out(finished, of_all=True)
+        caption += line_notes.left_out(lines, of_all=True)
         flows.append(flow_figures.cumulative("Slowdown of all flows", finished, caption=caption))
     queues = []
     if heats and any(line.runs[0].queues for line in lines):

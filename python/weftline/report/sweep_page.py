@@ -14,6 +14,7 @@ from weftline.measures.metrics import metric
 from weftline.report import answer_text, headline, page, run_page, why_page
 from weftline.report.page import Caution, Lead, Section
 from weftline.sweeps import tables
+from weftline.sweeps.axes import title_of
 from weftline.sweeps.result import Cell, SweepResult
 
 MAX_LINES = 12
@@ -148,11 +149,16 @@ def curves(result: SweepResult) -> list[Figure]:
     axis = axis or next((axis for axis in result.axes if axis.numbers), None)
     if axis is None or len(axis.variants) < 2:
         return []
-    return [curve(result, name, axis.name) for name in result.metrics]
+    drawn = [name for name in result.metrics if any(result.estimate(name, cell) for cell in result.cells)]
+    return [curve(result, name, axis.name) for name in drawn]
 
 
 def curve(result: SweepResult, name: str, along: str) -> Figure:
-    """Return one metric of a sweep over an axis of numbers, with bands where there are several seeds."""
+    """Return one metric of a sweep over an axis of numbers, with bands where there are several seeds.
+
+    Of more than `MAX_LINES` lines the first are drawn; the caption states this, and which points have no
+    value.
+    """
     axis = next((axis for axis in result.axes if axis.name == along), None)
     if axis is None or not axis.numbers:
         known = ", ".join(axis.name for axis in result.axes if axis.numbers)
@@ -164,19 +170,30 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
     place = dict(zip(axis.variants, axis.numbers, strict=True))
     found = metric(name)
     points = []
-    for cell in result.cells:
+    lacking: list[Cell] = []
+    for cell in result.combinations:
         estimate = result.estimate(name, cell)
-        if estimate is not None:
-            mean = Mean.of_estimate(estimate, found.scale)
-            points.append((_label(cell, without=along), place[cell.at(along)], mean))
-    kept = list(dict.fromkeys(label for label, _, _ in points))[:MAX_LINES]
+        if estimate is None:
+            lacking.append(cell)
+            continue
+        mean = Mean.of_estimate(estimate, found.scale)
+        points.append((_label(cell, without=along), place[cell.at(along)], mean))
+    if not points:
+        raise InputError(f"{name} has no value in any combination of this sweep: there is nothing to draw")
+    lines = list(dict.fromkeys(label for label, _, _ in points))
+    kept = lines[:MAX_LINES]
     labels = list(dict.fromkeys(_label(cell, without=along) for cell in result.cells))
+    notes = [_ports(result, name), _left_out(result, name)]
+    if lacking:
+        notes.append(f"Without a value: {'; '.join(map(_label, lacking))}.")
+    if len(lines) > len(kept):
+        notes.append(f"The first {len(kept)} of {len(lines)} lines are drawn.")
     title = found.title[:1].upper() + found.title[1:]
     figure = load_figures.curve(
         f"{title} over {along}",
         [point for point in points if point[0] in kept],
-        axes=(along, found.axis or found.title),
-        caption=" ".join(filter(None, [_ports(result, name), _left_out(result, name)])),
+        axes=(title_of(axis.name, axis.variants), found.axis or found.title),
+        caption=" ".join(filter(None, notes)),
     )
     marks.keep_marks(figure.spec, labels)
     return figure

@@ -53,6 +53,13 @@ class Axis:
         return numbers if are_distinct(numbers) else None
 
 
+def title_of(name: str, variants: Iterable[str]) -> str:
+    """Return the title of an axis of x whose variants are numbers of one unit: ``rate (Gbps)``."""
+    units = {match[2] for variant in variants if (match := _QUANTITY.fullmatch(variant))}
+    unit = units.pop() if len(units) == 1 else ""
+    return f"{name} ({unit})" if unit else name
+
+
 def are_distinct(numbers: Sequence[float]) -> bool:
     """Return whether numbers are finite, and no two of them the same."""
     return len(set(numbers)) == len(numbers) and all(map(math.isfinite, numbers))
