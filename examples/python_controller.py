@@ -4,7 +4,7 @@ Run it with ``python examples/python_controller.py``; it ends with the same fact
 """
 
 import weftline
-from weftline.measures import comparison
+from weftline.measures import run_facts
 
 SCENARIO = {
     "name": "python-controller",
@@ -35,4 +35,4 @@ class HalveOnMark(weftline.Controller):
 
 if __name__ == "__main__":
     run = weftline.run(SCENARIO, controllers={"halve": HalveOnMark}, force=True)
-    print(comparison.facts_table(run).text())
+    print(run_facts.facts_table(run).text())
