@@ -9,6 +9,7 @@ from typing import Any
 
 from weftline import _native
 from weftline.cli import aliases, glossary
+from weftline.cli.controller_series import INTERNALS
 from weftline.errors import InputError, nearest
 from weftline.measures import counted
 
@@ -54,10 +55,12 @@ def names() -> list[str]:
 
 
 def _and_column(found: dict[str, Any]) -> dict[str, Any]:
-    """A metric with what a column or key of the same name is."""
+    """A metric with what a column or key of the same name is, and a key with what a series is."""
     title, text = glossary.entries().get(found["name"], ("", ""))
     if title and found["title"].startswith("metric: "):
         return found | {"title": f"{title}; {found['title']}", "text": f"{text} {found['text']}"}
+    if found["name"] in INTERNALS:
+        return found | {"text": f"{found['text'].rstrip('.')}. In series.parquet ({title}): {text}"}
     return found
 
 

@@ -6,6 +6,7 @@ the tables in full, `docs/metrics.md` the definitions.
 
 from __future__ import annotations
 
+from weftline.cli.controller_series import INTERNALS
 from weftline.measures import counted
 
 
@@ -75,7 +76,10 @@ COLUMNS = {
         "among n hosts, 1 for a broadcast or a reduce, (n - 1) / n for other operations.",
     ),
     "last_flow": ("column of jobs.parquet", "The flow that was delivered last: the step waited for it."),
-    "last_host": ("column of jobs.parquet", "Host that received it: the straggler of the step."),
+    "last_host": (
+        "column of jobs.parquet",
+        "Where the step ended: the host that received its last flow, of a whole step that of its last rank.",
+    ),
     "exposed_ns": (
         "column of jobs.parquet and ranks.parquet, ns",
         "Time of a rank in the step in which it did not compute; in jobs.parquet the longest of all ranks.",
@@ -144,18 +148,7 @@ COLUMNS = {
 SERIES = {
     "rate_bps": ("over time, bit/s, by flow", "The rate that the controller allows; measure.controllers."),
     "cwnd_bytes": ("over time, bytes, by flow", "Bytes allowed in flight; flows with a window only."),
-    "u": ("over time, by flow", "HPCC's estimate of the load of the busiest hop."),
-    "r_ref_bps": ("over time, bit/s, by flow", "HPCC's reference rate, updated once per round trip."),
-    "target_bps": ("over time, bit/s, by flow", "DCQCN's target rate."),
-    "ssthresh_bytes": (
-        "over time, bytes, by flow",
-        "Slow-start threshold of a controller with a window; infinite until something sets it.",
-    ),
-    "ssthresh_packets": (
-        "over time, packets, by flow",
-        "Slow-start threshold of pFabric; infinite until something sets it.",
-    ),
-    "rtt_diff_ns": ("over time, ns, by flow", "TIMELY's averaged change of the round-trip time."),
+    **INTERNALS,
     **{
         series["name"]: ("over time, by port", series["text"])
         for group in counted.declarations()["groups"]
@@ -297,5 +290,10 @@ SUMMARY = {
 
 
 def entries() -> dict[str, tuple[str, str]]:
-    """Return title and text by name."""
-    return {**COLUMNS, **SERIES, **SUMMARY}
+    """Return title and text by name; a column and a series of one name have both texts."""
+    both = {
+        name: (f"{COLUMNS[name][0]}; {title}", f"{COLUMNS[name][1]} {text}")
+        for name, (title, text) in SERIES.items()
+        if name in COLUMNS
+    }
+    return {**COLUMNS, **SERIES, **SUMMARY, **both}
