@@ -13,7 +13,7 @@ use crate::capture::Packet;
 use crate::flows::{FlowCounts, Point};
 use crate::histogram::{self, Histogram};
 use crate::int::{Header, Md, Values};
-use crate::ioam::{Ioam, Trace};
+use crate::ioam::Ioam;
 use crate::ip::{FlowKey, Ip};
 use crate::packet::{Digest, DigestCarrier, Markers, Telemetry, id_is_in_use, telemetry};
 use crate::pint::UselessDigest;
@@ -21,14 +21,16 @@ use crate::report::Group;
 use crate::sequence::Sequence;
 use crate::shim::Shim;
 
+mod traces;
+
+use traces::Traces;
+
 /// The id, in a path, of a node that did not give one.
 pub const UNKNOWN_NODE: u64 = u64::MAX;
 const MAX_HOPS: usize = 65_536;
 /// A hop in its table, which keeps room free.
 const HOP_BYTES: usize = 2 * (size_of::<HopKey>() + size_of::<HopState>());
 const MAX_SOURCES: usize = 1_000;
-/// In ns, of a hop in an IOAM trace: it was this or longer.
-const LONGEST_DELAY: u32 = 1 << 31;
 
 /// Which hop a measurement is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,6 +106,8 @@ counts! {
     impossible_hop_limits,
     report_groups,
     reports,
+    /// Of these, reports of a type whose contents no specification gives (IOAM): nothing else of them counts.
+    opaque_reports,
     /// Packets in reports of which headers or INT are malformed, or cut off.
     malformed_in_reports,
     /// Not taken in again.
@@ -324,7 +328,7 @@ impl Intake {
         };
         match link.ip(packet.bytes) {
             Ok(Some(bytes)) => {
-                let interface = packet.interface;
+                let interface = link.interface(packet.bytes).unwrap_or(packet.interface);
                 let captured = |point| Point::Capture { point, interface };
                 let point = self.point.map_or(Point::Interface(interface), captured);
                 self.take_ip(bytes, packet.time_ns, point, sink);
@@ -349,16 +353,21 @@ impl Intake {
         let markers = Arc::clone(&self.markers);
         self.counts.ids_without_df += u64::from(markers.pint_ipv4_id && id_is_in_use(&ip));
         let (mut found, mut refused) = (false, false);
+        let mut traces = Traces::default();
         telemetry(&ip, &markers, &mut |result| match result {
             Ok(telemetry) => {
                 found = true;
-                self.take_telemetry(&ip, &telemetry, &markers, (time_ns, point), sink);
+                match telemetry {
+                    Telemetry::Ioam(Ioam::Trace(trace)) => traces.push(trace),
+                    _ => self.take_telemetry(&ip, &telemetry, &markers, (time_ns, point), sink),
+                }
             }
             Err(malformed) => {
                 refused = true;
                 self.refuse(malformed);
             }
         });
+        self.take_traces(&ip, &traces, (time_ns, point), sink);
         match (found, refused) {
             (true, _) => self.counts.with_telemetry += 1,
             (false, true) => self.counts.malformed_packets += 1,
@@ -390,11 +399,8 @@ impl Intake {
                 self.observe(flow, point, time_ns, md.hops_exceeded || md.mtu_exceeded, sink);
             }
             Telemetry::Int { header: Header::Mx(_), .. } => self.counts.int_mx += 1,
-            Telemetry::Ioam(Ioam::Trace(trace)) => {
-                self.trace(trace);
-                let flow = FlowKey { namespace: Some(trace.namespace), ..ip.flow() };
-                self.observe(&flow, point, time_ns, trace.overflow, sink);
-            }
+            // Taken with the other traces of the packet.
+            Telemetry::Ioam(Ioam::Trace(_)) => {}
             Telemetry::Ioam(Ioam::DirectExport(_)) => self.counts.ioam_direct_exports += 1,
             Telemetry::Ioam(Ioam::EdgeToEdge(_)) => self.counts.ioam_edge_to_edge += 1,
             Telemetry::Ioam(Ioam::Other(_)) => self.counts.ioam_other += 1,
@@ -463,24 +469,6 @@ impl Intake {
         Some(self.hops.entry(key).or_default())
     }
 
-    fn trace(&mut self, trace: &Trace) {
-        self.counts.ioam_traces += 1;
-        self.building.clear();
-        for node in trace.nodes() {
-            let fields = node.fields();
-            let id = fields.node.map(u64::from).or(fields.wide_node).unwrap_or(UNKNOWN_NODE);
-            self.building.push(id);
-            // The highest bit alone is set if the delay did not fit.
-            let delay = fields.transit_delay.map(|delay| delay.min(LONGEST_DELAY));
-            let key = HopKey::Node(id);
-            self.measured(key, delay.map(u64::from), fields.queue_depth.map(u64::from));
-            if let Some(hop) = self.hops.get_mut(&key).filter(|_| delay == Some(LONGEST_DELAY)) {
-                hop.latency_minima += 1;
-            }
-        }
-        self.building.reverse();
-    }
-
     fn shim(&mut self, shim: &Shim) {
         if let Some(hpcc) = &shim.hpcc {
             self.counts.hpcc += 1;
@@ -522,6 +510,10 @@ impl Intake {
                 }
             };
             self.counts.reports += 1;
+            if report.is_opaque {
+                self.counts.opaque_reports += 1;
+                continue;
+            }
             if report.has_values {
                 self.measure(node, &report.values());
             }

@@ -25,6 +25,8 @@ pub(crate) const GENEVE_PORT: u16 = 6081;
 pub(crate) const GPE_IPV4: u16 = 1;
 pub(crate) const GPE_IPV6: u16 = 2;
 pub(crate) const GPE_ETHERNET: u16 = 3;
+/// Packet type of Linux cooked links: sent by the machine that captured it.
+const COOKED_SENT: u16 = 4;
 /// The maximum number of VLAN tags, IPv6 extension headers and tunnels that are followed.
 const MAX_NESTED: usize = 8;
 
@@ -50,6 +52,17 @@ impl Link {
             276 => Link::LinuxCooked2,
             _ => return None,
         })
+    }
+
+    /// The interface that a frame's own header states, of `tcpdump -i any`: in version 2 of Linux cooked links
+    /// the number that Linux gives it; version 1 states the direction alone, 0 if the packet was received
+    /// and 1 if it was sent.
+    pub fn interface(self, frame: &[u8]) -> Option<u32> {
+        match self {
+            Link::LinuxCooked => u16_at(frame, 0).map(|kind| u32::from(kind == COOKED_SENT)),
+            Link::LinuxCooked2 => u32_at(frame, 4),
+            Link::Ethernet | Link::Raw | Link::Loopback => None,
+        }
     }
 
     /// The IP packet of a frame; None if it carries something else.
@@ -105,6 +118,8 @@ pub struct Ip<'a> {
     pub fragment: bool,
     /// Options of the IPv6 hop-by-hop header, without its first two bytes.
     pub hop_by_hop: &'a [u8],
+    /// Options of an IPv6 destination header before the last one, such as that before a routing header.
+    pub earlier_destination_options: &'a [u8],
     /// Options of the last IPv6 destination header.
     pub destination_options: &'a [u8],
     /// Of what the payload is.
@@ -125,7 +140,11 @@ impl<'a> Ip<'a> {
     fn v4(bytes: &'a [u8]) -> Result<Ip<'a>, Malformed> {
         let header: [u8; 20] = array(bytes, 0).ok_or(Malformed::Ip)?;
         let header_bytes = usize::from(header[0] & 15) * 4;
-        let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        // 0 before segmentation offload: all that there is.
+        let total = match u16::from_be_bytes([header[2], header[3]]) {
+            0 => bytes.len(),
+            total => usize::from(total),
+        };
         if header_bytes < 20 || total < header_bytes {
             return Err(Malformed::Ip);
         }
@@ -145,6 +164,7 @@ impl<'a> Ip<'a> {
             flow_label: 0,
             fragment: fragment & 0x3fff != 0,
             hop_by_hop: &[],
+            earlier_destination_options: &[],
             destination_options: &[],
             protocol: header[9],
             payload,
@@ -168,6 +188,7 @@ impl<'a> Ip<'a> {
             flow_label: first & 0xf_ffff,
             fragment: false,
             hop_by_hop: &[],
+            earlier_destination_options: &[],
             destination_options: &[],
             protocol: header[6],
             payload: &bytes[40..end],
@@ -184,7 +205,10 @@ impl<'a> Ip<'a> {
             let length = length.filter(|&length| length <= rest.len()).ok_or(Malformed::Ipv6Extension)?;
             match ip.protocol {
                 0 => ip.hop_by_hop = &rest[2..length],
-                60 => ip.destination_options = &rest[2..length],
+                60 => {
+                    ip.earlier_destination_options = ip.destination_options;
+                    ip.destination_options = &rest[2..length];
+                }
                 44 => {
                     let place = u16_at(rest, 2).ok_or(Malformed::Ipv6Extension)?;
                     ip.fragment = place & 0xfff9 != 0;
@@ -201,9 +225,11 @@ impl<'a> Ip<'a> {
         Err(Malformed::Ipv6Extension)
     }
 
-    /// The IPv6 options that may carry telemetry, hop-by-hop first: type and data.
+    /// The IPv6 options that may carry telemetry, in the order of the headers: type and data.
     pub fn options(&self) -> impl Iterator<Item = Result<(u8, &'a [u8]), Malformed>> + use<'a> {
-        Options(self.hop_by_hop).chain(Options(self.destination_options))
+        [self.hop_by_hop, self.earlier_destination_options, self.destination_options]
+            .into_iter()
+            .flat_map(Options)
     }
 
     /// Source and destination port of TCP or UDP; None for other protocols, fragments, and headers that are

@@ -76,6 +76,8 @@ pub enum Inner {
 pub struct Report<'a> {
     /// Whether it has values of its node; else it is only the packet.
     pub has_values: bool,
+    /// Of a type (2, IOAM) whose contents the specification leaves open: nothing of it is read.
+    pub is_opaque: bool,
     pub inner: Inner,
     pub dropped: bool,
     pub congested: bool,
@@ -99,12 +101,14 @@ impl<'a> Report<'a> {
         let after = &bytes[4..];
         let end = if to_the_end { after.len() } else { 4 * usize::from(length) };
         let (body, rest) = after.split_at_checked(end).ok_or(Malformed::ReportLength)?;
-        let has_values = match types >> 4 {
-            0 => false,
-            1 => true,
+        let (has_values, is_opaque) = match types >> 4 {
+            0 => (false, false),
+            1 => (true, false),
+            2 => (false, true),
             _ => return Err(Malformed::ReportType),
         };
         let inner = match types & 15 {
+            _ if is_opaque => Inner::None,
             0 => Inner::None,
             1 => Inner::Tlv,
             2 => Inner::Domain,
@@ -113,6 +117,7 @@ impl<'a> Report<'a> {
             5 => Inner::Ipv6,
             _ => return Err(Malformed::ReportType),
         };
+        let metadata_words = if is_opaque { 0 } else { metadata_words };
         let fixed = if has_values { 8 } else { 0 };
         let (fixed, variable) = body.split_at_checked(fixed).ok_or(Malformed::ReportLength)?;
         let metadata_bytes = 4 * usize::from(metadata_words);
@@ -125,6 +130,7 @@ impl<'a> Report<'a> {
         }
         let report = Report {
             has_values,
+            is_opaque,
             inner,
             dropped: flags & 0x80 != 0,
             congested: flags & 0x40 != 0,

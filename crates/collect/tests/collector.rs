@@ -149,6 +149,108 @@ fn traces_of_two_namespaces_are_two_paths() {
     assert_eq!(found, expected.iter().map(|(a, b, c): &(Value, Value, Value)| (a, b, c)).collect::<Vec<_>>());
 }
 
+/// IPv6 with extension headers of these kinds and contents, then UDP from port 5000 to 9.
+fn extended_packet(headers: &[(u8, Vec<u8>)]) -> Vec<u8> {
+    let udp = [5000u16, 9, 8, 0].map(u16::to_be_bytes).concat();
+    let kinds: Vec<u8> = headers.iter().map(|header| header.0).chain([17]).collect();
+    let mut payload = Vec::new();
+    for (place, (_, contents)) in headers.iter().enumerate() {
+        let mut header = [&[kinds[place + 1], 0], &contents[..]].concat();
+        // Padding of one byte each.
+        header.resize(header.len().next_multiple_of(8), 0);
+        header[1] = (header.len() / 8 - 1) as u8;
+        payload.extend(header);
+    }
+    payload.extend(udp);
+    let length = payload.len() as u16;
+    let addresses = [[0xfd; 16], [0xfe; 16]].concat();
+    [&[0x60, 0, 0, 0][..], &length.to_be_bytes(), &[kinds[0], 60], &addresses, &payload].concat()
+}
+
+/// A trace of namespace 7, pre-allocated (kind 0) or incremental (1), with the hop limit and number of each
+/// node, oldest first; without hop limits, nodes have an interface in place of a number.
+fn trace(kind: u8, nodes: &[(u8, u8)]) -> Vec<u8> {
+    let mut option = vec![1, 0, 0x31, 2 + 8 + 4 * nodes.len() as u8, 0, kind, 0, 7, 8, 0, 0x80, 0, 0, 0];
+    for &(hop_limit, node) in nodes.iter().rev() {
+        option.extend([hop_limit, 0, 0, node]);
+    }
+    option
+}
+
+#[test]
+fn traces_of_one_namespace_in_one_packet_are_one_path_by_their_hop_limits() {
+    let paths = |packets: &[Vec<u8>]| {
+        let mut collector = collector();
+        for (time, packet) in (0..).zip(packets) {
+            take(&mut collector, time, packet);
+        }
+        assert_eq!(collector.changes(), []);
+        let rows = collector.path_rows();
+        let found: Vec<_> = rows.iter().map(|row| (row["path"].clone(), row["packets"].clone())).collect();
+        (found, collector.counts().incomplete_stacks)
+    };
+    // Some devices write incremental traces, the others pre-allocated ones; node 4 is in both.
+    let both = [trace(1, &[(63, 1), (61, 3), (60, 4)]), trace(0, &[(62, 2), (60, 4), (59, 5)])].concat();
+    let packet = extended_packet(&[(0, both)]);
+    let path = Value::from(&[1, 2, 3, 4, 5][..]);
+    assert_eq!(paths(&[packet.clone(), packet]), (vec![(path.clone(), 2.into())], 0));
+    // One of them is still empty.
+    let all = trace(0, &[(63, 1), (62, 2), (61, 3), (60, 4), (59, 5)]);
+    let packet = extended_packet(&[(0, [trace(1, &[]), all].concat())]);
+    assert_eq!(paths(&[packet]), (vec![(path, 1.into())], 0));
+    // Two nodes with one hop limit: their order is not known.
+    let packet = extended_packet(&[(0, [trace(1, &[(63, 1)]), trace(0, &[(63, 2)])].concat())]);
+    assert_eq!(paths(&[packet]), (vec![], 1));
+}
+
+#[test]
+fn a_trace_before_a_routing_header_is_found() {
+    let mut collector = collector();
+    let routing = [vec![4, 0, 0, 0, 0, 0], vec![0; 16]].concat();
+    let headers = [(60, trace(0, &[(63, 1), (62, 2)])), (43, routing), (60, vec![1, 4, 0, 0, 0, 0])];
+    take(&mut collector, 0, &extended_packet(&headers));
+    assert_eq!(collector.path_rows()[0]["path"], Value::from(&[1, 2][..]));
+}
+
+#[test]
+fn a_capture_of_all_interfaces_has_a_point_of_observation_for_each() {
+    let of = |hops: u8| int_packet(5000, &[1, 2, 3][..usize::from(hops)], 0);
+    // A router: what it receives by interface 3 it sends by 4, after it wrote into the stack.
+    let second = |interface: u8, packet: Vec<u8>| {
+        [vec![8, 0, 0, 0, 0, 0, 0, interface, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0], packet].concat()
+    };
+    let first = |kind: u8, packet: Vec<u8>| {
+        [vec![0, kind, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0], packet].concat()
+    };
+    for (link, frames, interfaces) in [
+        (Link::LinuxCooked2, [second(3, of(2)), second(4, of(3))], [3, 4]),
+        // Version 1 states whether a packet was received (0) or sent (4).
+        (Link::LinuxCooked, [first(0, of(2)), first(4, of(3))], [0, 1]),
+    ] {
+        let mut collector = collector();
+        for time_ns in 0..6 {
+            let bytes = &frames[time_ns as usize % 2];
+            let length = bytes.len() as u32;
+            collector.take(&Packet { time_ns, link: Some(link), interface: 0, length, bytes });
+        }
+        assert_eq!(collector.changes(), [], "{link:?}");
+        let rows = collector.path_rows();
+        let found: Vec<_> =
+            rows.iter().map(|row| (row["interface"].clone(), row["packets"].clone())).collect();
+        assert_eq!(found, interfaces.map(|number| (number.into(), 3.into())), "{link:?}");
+    }
+}
+
+#[test]
+fn a_packet_of_length_0_is_all_that_was_captured() {
+    let mut collector = collector();
+    let mut packet = int_packet(5000, &[1, 2], 0);
+    // Before segmentation offload.
+    packet[2..4].fill(0);
+    take(&mut collector, 0, &packet);
+    assert_eq!(collector.path_rows()[0]["path"], Value::from(&[1, 2][..]));
+}
+
 #[test]
 fn the_flow_of_a_trace_outside_of_tunnels_is_that_of_the_innermost_packet() {
     let gre = |inner: &[u8]| [&[0, 0, 8, 0], inner].concat();
@@ -236,6 +338,23 @@ fn what_is_malformed_in_the_packet_of_a_report_is_counted_by_its_reason() {
     let counts = collector.counts();
     assert_eq!((counts.reports, counts.with_telemetry, counts.malformed_in_reports), (4, 4, 3));
     assert_eq!(collector.flows().len(), 1);
+}
+
+#[test]
+fn a_report_of_a_type_without_contents_is_counted_and_the_one_after_it_is_read() {
+    let mut collector = collector();
+    let mut datagram = report(&int_packet(5000, &[3, 8], 0));
+    // Type 2 (IOAM) of a word, with more metadata than it has, before the other report of the group.
+    let at = 20 + 8 + 8;
+    datagram.splice(at..at, [0x24, 1, 9, 0, 1, 2, 3, 4]);
+    let length = datagram.len() as u16;
+    datagram[2..4].copy_from_slice(&length.to_be_bytes());
+    datagram[24..26].copy_from_slice(&(length - 20).to_be_bytes());
+    take(&mut collector, 0, &datagram);
+    let counts = collector.counts();
+    assert_eq!((counts.reports, counts.opaque_reports), (2, 1));
+    assert_eq!(collector.summary()["malformed"], serde_json::json!({}));
+    assert_eq!(collector.path_rows()[0]["path"], Value::from(&[3, 8, 9][..]));
 }
 
 #[test]

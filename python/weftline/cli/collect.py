@@ -449,6 +449,8 @@ def _summary(summary: dict[str, Any]) -> str:
         names = ("lost", "late", "repeated")
         rest = ", ".join(f"{summary[f'{name}_groups']:,} {name}" for name in names)
         lines.append(f"report datagrams: {counts['report_groups']:,} received, {rest}")
+    if counts.get("opaque_reports"):
+        lines.append(f"reports of type 2 (IOAM), of which nothing is read: {counts['opaque_reports']:,}")
     for decoded in summary.get("pint", []):
         happened = [f"{decoded[key]:,} {text}" for key, text in PINT_COUNTS if decoded.get(key)]
         lines.append(f"PINT: {decoded['digests']:,} digests" + "".join(f", {text}" for text in happened))
