@@ -111,6 +111,38 @@ def test_a_law_that_steers_has_no_warning_and_neither_has_one_that_does_nothing(
     assert not warnings_of(run(law(name, value)))
 
 
+def test_a_method_that_nothing_calls_has_a_warning(run):
+    class Cnp(Law):
+        def on_cnp(self, now):
+            self.rate_bps = 1e9
+
+    class Misspelt(Law):
+        def on_time_out(self, now):
+            self.rate_bps = 1e9
+
+    class Own(Law):
+        def on_ack(self, ack):
+            self.on_round(ack)
+
+        def on_round(self, ack):
+            self.rate_bps = 5e9
+
+        def on_timeout(self, now):
+            self.on_loss(now)
+
+        def on_loss(self, now):
+            self.rate_bps = 1e9
+
+    (found,) = warnings_of(run(Cnp))
+    assert re.fullmatch(
+        'controller "x" has on_cnp, which nothing calls: .*the transport calls on_ack and on_timeout alone',
+        found,
+    )
+    (found,) = warnings_of(run(functools.partial(Misspelt)))
+    assert 'has on_time_out, which nothing calls: did you mean "on_timeout"? ' in found
+    assert not warnings_of(run(Own)) and not warnings_of(run(Law))
+
+
 def test_a_law_that_reads_telemetry_which_packets_do_not_have_has_a_warning(run):
     def on_ack(self, ack):
         self.rate_bps = 1e9 if ack.hops and ack.hops[0].queue_bytes > 10**9 else 5e9

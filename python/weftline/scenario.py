@@ -236,6 +236,7 @@ class Scenario:
         """
         self._check_files()
         loaded, watch = self._loaded, None
+        laws: list[Law] = []
         if self.source.controllers:
             from weftline import controllers, hidden_inputs
 
@@ -256,8 +257,11 @@ class Scenario:
                 sync=sync,
                 **({} if claim is None else {"claim": claim}),
             )
-        if watch and (found := watch.warnings()):
-            _add_warnings(Path(out), found, sync=sync)
+        if watch:
+            from weftline import law_methods
+
+            if found := [*law_methods.warnings(laws), *watch.warnings()]:
+                _add_warnings(Path(out), found, sync=sync)
         return Run.read(out)
 
     def place(self, out: str | os.PathLike[str] | None, *, force: bool) -> Place:
@@ -283,7 +287,7 @@ class Scenario:
         folder = Path(named)
         if not force and (found := self._stored(folder)) is not None:
             return Place(out=named, force=False, stored=found)
-        self._keep_inputs(folder)
+        self.keep_inputs(folder)
         claim = _native.FolderClaim(named)
         try:
             # What is in the folder is looked at again, now that no other run writes there.
@@ -308,16 +312,16 @@ class Scenario:
         claim.release()
         return Place(out=named, force=False, stored=found)
 
-    def _keep_inputs(self, folder: Path) -> None:
-        """Raise if results in a folder would replace a file that the run reads.
+    def keep_inputs(self, folder: Path) -> None:
+        """Raise InputError if results in a folder would replace a file that the run reads.
 
         A scenario that an earlier run stored in its folder is one of its results, which may be replaced.
         """
         read = [Path(path) for path in self._files]
         of_run = integrity.lists_run(folder / integrity.FILE)
-        if not of_run and Path(self.source.file).name == "scenario.toml":
+        if not of_run:
             read.append(Path(self.source.file))
-        for path in read:
+        for path in (place for path in read for place in dict.fromkeys((path, path.resolve()))):
             if path.name in integrity.WRITTEN and _is_same(path.parent, folder):
                 raise InputError(
                     f"{folder}: {path.name} in it is what this run reads, and its results would replace it: "
