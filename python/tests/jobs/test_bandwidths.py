@@ -12,7 +12,7 @@ from weftline.cli.main import main
 from weftline.measures import jobs
 from weftline.measures.lines import Mean, lines_of
 from weftline.measures.metrics import Flows, metric
-from weftline.measures.steps import rate
+from weftline.measures.steps import has_jobs, rate
 from weftline.quantities import rate_text
 
 
@@ -150,3 +150,21 @@ def test_bandwidths_of_several_steps_are_over_the_times_that_they_add():
     ]
     assert rate(steps, "algbw_bps") == pytest.approx(8e9 * 2000 / 5000)
     assert rate(steps, "busbw_bps") == pytest.approx(6e9 * 2000 / 5000)
+
+
+def test_a_barrier_has_a_row_without_bandwidths_and_is_a_job(tmp_path, capsys):
+    barrier = {"kind": "collective", "operation": "barrier", "ranks": 4, "repeat": 3, "compute": "5us"}
+    run = weftline.run(SCENARIO | {"workload": [barrier]}, out=tmp_path / "run")
+    assert has_jobs(run)
+    assert main(["jobs", str(run.out)]) == 0
+    text = capsys.readouterr().out
+    assert "Collective operations by size" in text and "barrier" in text and "Average bus" not in text
+    assert main(["jobs", str(run.out), "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["sizes"]
+    assert (row["operation"], row["steps"], row["busbw_GBps"], row["algbw_GBps"]) == (
+        "barrier",
+        3,
+        None,
+        None,
+    )
+    assert row["time_us"] == pytest.approx(sum(step["time_ns"] for step in run.steps) / 3e3)

@@ -125,8 +125,9 @@ def sizes(lines: Sequence[Line]) -> list[dict[str, Any]]:
     """Return a row for each scenario, job, kind of operation and size: means over steps, as nccl-tests.
 
     The runs of a line differ in the seed alone: times and bandwidths are means over these runs of their own,
-    with half of the 95 % interval, None of one seed. `line` is its label; `family` the number of those lines
-    that differ in the sizes of their jobs alone, of which an average over sizes can be taken.
+    with half of the 95 % interval, None of one seed; a barrier has no bandwidths. `line` is its label;
+    `family` the number of those lines that differ in the sizes of their jobs alone, of which an average over
+    sizes can be taken.
     """
     from weftline.measures import steps as rows_of
     from weftline.measures.lines import Mean
@@ -139,7 +140,7 @@ def sizes(lines: Sequence[Line]) -> list[dict[str, Any]]:
         found: dict[tuple[int, str, int, bool, int], list[list[dict[str, Any]]]] = {}
         for number, (run, of_run) in enumerate(zip(line.runs, names, strict=True)):
             for step in run.steps:
-                if step["busbw_bps"] is not None:
+                if step["time_ns"] is not None and rows_of.is_of_ranks(step) and not rows_of.is_whole(step):
                     job = jobs.index(of_run[rows_of.job_of(step)])
                     of_kind = (job, *rows_of.kind(step), step["bytes"])
                     found.setdefault(of_kind, [[] for _ in line.runs])[number].append(step)
@@ -163,7 +164,7 @@ def sizes(lines: Sequence[Line]) -> list[dict[str, Any]]:
                     "seeds": max((mean.count or 0 for mean in means.values() if mean), default=0),
                     "min_us": min(times) / 1e3,
                     "max_us": max(times) / 1e3,
-                    **{name: mean.value if mean else 0.0 for name, mean in means.items()},
+                    **{name: mean and mean.value for name, mean in means.items()},
                     "intervals": {name: mean and mean.interval for name, mean in means.items()},
                 }
             )
@@ -223,7 +224,10 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     for row in rows:
         intervals = {key: "" if half is None else f" ±{half:,.2f}" for key, half in row["intervals"].items()}
         times = [f"{row[key]:,.2f}{intervals.get(key, '')}" for key in ("time_us", "min_us", "max_us")]
-        bandwidths = [f"{row[key]:.2f}{intervals[key]}" for key in ("algbw_GBps", "busbw_GBps")]
+        bandwidths = [
+            "–" if row[key] is None else f"{row[key]:.2f}{intervals[key]}"
+            for key in ("algbw_GBps", "busbw_GBps")
+        ]
         table.rows.append(
             [
                 *([row["line"]] if several else []),
@@ -239,6 +243,8 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
         families.setdefault(row["family"], []).append(row["line"])
     of_kinds: dict[tuple[str, ...], list[float]] = {}
     for row in rows:
+        if row["busbw_GBps"] is None:  # a barrier has no data
+            continue
         kind = (row["job"], rows_of.kind_text(row))
         lines = dict.fromkeys(families[row["family"]])
         named = ("; ".join(lines), *kind) if len(families) > 1 else kind
@@ -248,5 +254,6 @@ def sizes_table(rows: Sequence[dict[str, Any]]) -> Table | None:
     text = ", ".join(texts if len(texts) > 1 else averages.values())
     counts = sorted({row["seeds"] for row in rows})
     means = f" Means over {stats.seeds_text(counts)}; ±: half of the 95 % interval." if counts[-1] > 1 else ""
-    table.note = f"{NOTE}{means} Average bus bandwidth: {text}."
+    average = f" Average bus bandwidth: {text}." if text else ""
+    table.note = f"{NOTE}{means}{average}"
     return table

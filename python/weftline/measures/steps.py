@@ -66,7 +66,12 @@ def kind_text(row: dict[str, Any]) -> str:
 
 def has_jobs(run: Run) -> bool:
     """Return whether a run is of ranks that work together, not only of the events of incasts."""
-    return any(is_whole(row) or row["busbw_bps"] is not None for row in own(run))
+    return any(is_of_ranks(row) for row in own(run))
+
+
+def is_of_ranks(row: dict[str, Any]) -> bool:
+    """Return whether a row of jobs.parquet is of ranks that work together, not the event of an incast."""
+    return bool(row["operation"] != "incast")
 
 
 def parts(run: Run) -> list[dict[str, Any]]:
