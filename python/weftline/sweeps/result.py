@@ -490,9 +490,9 @@ class SweepResult:
     def rows(self) -> list[dict[str, Any]]:
         """One dict a run: each axis, ``seed``, ``run`` (its key), ``status`` and each metric.
 
-        Axes whose values are all distinct numbers have numbers. ``pandas.DataFrame(result.rows)`` and
-        ``polars.DataFrame(result.rows)`` take it as it is. Units are those of `weftline.measures.metrics`:
-        ns, bytes, bit/s, shares.
+        Axes whose values are all distinct numbers have numbers. ``pandas.DataFrame(result.rows)`` takes it as
+        it is, ``polars.DataFrame(result.rows, infer_schema_length=None)`` too. Units are those of
+        `weftline.measures.metrics`: ns, bytes, bit/s, shares.
         """
         return [
             {
