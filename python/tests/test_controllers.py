@@ -559,6 +559,8 @@ def test_the_command_line_runs_and_checks_a_controller_from_a_file(folder, monke
     assert "--controller halve=FILE.py:CLASS" in capsys.readouterr().err
     assert main(["run", "fabric.toml", *chosen[:2], "--set", "transport.controller.kind=python:halv"]) == 2
     assert 'did you mean "python:halve"?' in capsys.readouterr().err
+    assert main(["run", "fabric.toml", "--controller", "halve=other.py:Halve", *chosen]) == 2
+    assert '"halve" is given twice' in capsys.readouterr().err
     assert main(["run", "fabric.toml", "--controller", "halve", *chosen[2:]]) == 2
     assert "expected NAME=FILE.py:CLASS" in capsys.readouterr().err
 

@@ -57,3 +57,22 @@ def test_every_file_of_a_run_is_one_that_may_not_be_read(tmp_path):
     run = weftline.run({**scenario, **pint}, out=tmp_path / "r")
     listed = json.loads((run.out / "digests.json").read_text())["files"]
     assert {*listed, "digests.json", "report.html"} == {*integrity.WRITTEN}
+
+
+def test_a_link_to_a_trace_is_as_good_as_the_trace(tmp_path):
+    run = weftline.run(tomllib.loads(SCENARIO), out=tmp_path / "r")
+    before = (run.out / "flows.parquet").read_bytes()
+    (tmp_path / "mine.parquet").symlink_to(run.out / "flows.parquet")
+    through_link = replay(run.out)
+    through_link["workload"][0]["file"] = str(tmp_path / "mine.parquet")
+    with pytest.raises(InputError, match=r"flows\.parquet in it is what this run reads"):
+        weftline.run(through_link, out=tmp_path / "r", force=True)
+    assert (run.out / "flows.parquet").read_bytes() == before
+
+
+def test_a_run_of_the_lab_does_not_replace_the_trace_that_it_replays(tmp_path):
+    from weftline.lab import runs
+
+    run = weftline.run(tomllib.loads(SCENARIO), out=tmp_path / "r")
+    with pytest.raises(InputError, match=r"flows\.parquet in it is what this run reads"):
+        runs.run(weftline.Scenario(replay(run.out)), str(run.out), force=True)

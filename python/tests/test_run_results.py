@@ -68,6 +68,10 @@ def test_sizes_are_bytes_or_text_with_a_unit(run):
     for wrong in ("10", "10us", -1, 1.5, None, [1], True):
         with pytest.raises(InputError, match="min_size: expected a size"):
             run.completion(min_size=wrong)
+    for size in ("9" * 300 + "KB", "9" * 300):
+        with pytest.raises(InputError, match="min_size: expected a size") as error:
+            run.completion(min_size=size)
+        assert len(str(error.value)) < 150
 
 
 def test_a_difference_is_that_of_a_line_or_of_its_label(run):

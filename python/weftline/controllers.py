@@ -188,7 +188,9 @@ def parse(arguments: Sequence[str]) -> dict[str, Law]:
             raise InputError(
                 f"--controller {argument}: expected NAME=FILE.py:CLASS, such as aimd=aimd.py:Aimd"
             )
-        found[name.strip()] = what.strip()
+        if (name := name.strip()) in found:
+            raise InputError(f'--controller {argument}: "{name}" is given twice')
+        found[name] = what.strip()
     return of(found)
 
 

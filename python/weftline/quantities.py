@@ -42,7 +42,8 @@ def _parsed(pattern: re.Pattern[str], text: str, units: Mapping[str, float], exp
         # 64.1 KB are 64,100 B: the product of the two floating-point numbers is less.
         with contextlib.suppress(ValueError, OverflowError):
             return float(Fraction(match[1]) * Fraction(units[match[2]]))
-    raise InputError(f"expected {expected}, found {text!r}")
+    found = repr(text)
+    raise InputError(f"expected {expected}, found {found if len(found) <= 80 else found[:60] + '...'}")
 
 
 def spaced(text: str) -> str:

@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import json
+import math
 import numbers
 import os
 import sys
@@ -116,6 +117,8 @@ def _checked(summary: object) -> dict[str, Any]:
         value = summary.get(key)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise ValueError(f"{key}: expected a number, found {json.dumps(value)[:40]}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{key}: expected a finite number, found {value}")
     if "status" not in summary:
         raise ValueError('expected an object with the key "status", which every run writes')
     return summary

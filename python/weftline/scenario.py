@@ -321,7 +321,8 @@ class Scenario:
         of_run = integrity.lists_run(folder / integrity.FILE)
         if not of_run:
             read.append(Path(self.source.file))
-        for path in (place for path in read for place in dict.fromkeys((path, path.resolve()))):
+        # A link counts with what it leads to.
+        for path in [*read, *(path.resolve() for path in read)]:
             if path.name in integrity.WRITTEN and _is_same(path.parent, folder):
                 raise InputError(
                     f"{folder}: {path.name} in it is what this run reads, and its results would replace it: "

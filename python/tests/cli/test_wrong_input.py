@@ -140,6 +140,7 @@ def test_a_trace_that_never_comes_can_be_given_up(here):
         ("summary.json", "[]", "expected an object"),
         ("summary.json", '{"a": 1}', 'not the summary of a run: expected an object with the key "status"'),
         ("summary.json", "[" * 100_000, "not the summary of a run"),
+        ("summary.json", '{"status": "done", "end_ns": NaN}', "end_ns: expected a finite number, found nan"),
         ("summary.json", "", "not the summary of a run"),
         ("scenario.toml", "topology = 4\n", "scenario.toml: topology: expected a table, found 4"),
         ("scenario.toml", "[transport]\ncontroller = 1\n", "transport.controller: expected a table"),

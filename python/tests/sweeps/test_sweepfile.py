@@ -101,10 +101,15 @@ def test_ranges_include_both_ends(table, expected):
 
 @pytest.mark.parametrize(
     "value, expected",
-    [(3, [1, 2, 3]), ([7, 2, 7], [7, 2]), ("1-3,9", [1, 2, 3, 9])],
+    [(3, [1, 2, 3]), ([7, 2], [7, 2]), ("1-3,9,2", [1, 2, 3, 9])],
 )
 def test_seeds_are_a_number_a_list_or_ranges(value, expected):
     assert sweepfile.parse_seeds(value, "seeds") == expected
+
+
+def test_a_seed_is_listed_once():
+    with pytest.raises(InputError, match=r"seeds: 7 is there twice"):
+        sweepfile.parse_seeds([7, 2, 7], "seeds")
 
 
 def test_axes_whose_keys_end_alike_are_called_by_their_paths():
@@ -157,7 +162,8 @@ def test_axes_whose_keys_end_alike_are_called_by_their_paths():
             '[[axis]]\nkey = "a"\nrange = { from = 0, to = 2, points = 2, scale = "log" }',
             "above 0 on a log scale",
         ),
-        ('[[axis]]\nkey = "a"\nrange = { from = "1us", to = "2ms", points = 2 }', "in one unit"),
+        ('[[axis]]\nkey = "a"\nrange = { from = "1us", to = "2ms", points = 2 }', "with the same unit"),
+        ('[[axis]]\nname = "n"\nkeys = ["a", "b", "a"]\nvalues = [[1, 2, 3]]', "keys: a is there twice"),
         ('[[axis]]\nkey = "a"\nrange = { from = 0, to = 1e9, step = 1 }', "values; expected at most"),
         ('[[axis]]\nname = "x"\nvariants = [{ nmae = "a" }]', 'unknown key "nmae" of variant'),
         ('zip = [["a", "b"]]', "unknown axis 'a': this sweep has no axis"),

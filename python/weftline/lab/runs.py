@@ -443,6 +443,7 @@ def run(
     for place in places:
         if place.exists() and not place.is_dir():
             raise InputError(f"{place}: is not a folder; choose another with --out")
+        scenario.keep_inputs(place)
         if place.is_dir() and any(place.iterdir()) and not (force and status_of(place) is not None):
             hint = (
                 "overwrite it with --force" if status_of(place) is not None else "choose another with --out"

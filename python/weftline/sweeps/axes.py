@@ -128,6 +128,8 @@ def _axis(entry: Mapping[str, Any], number: int, where: Where, called: str) -> A
         )
     if "seed" in keys:
         raise InputError(f"{here}: axis: {SEEDS_NOT_SET}")
+    if twice := [key for key, count in Counter(keys).items() if count > 1]:
+        raise InputError(f"{here}: keys: {twice[0]} is there twice")
     name = entry.get("name", called or None)
     if not isinstance(name, str) or not name.strip():
         raise InputError(f"{here}: name: expected a text, found {name!r}")
@@ -205,7 +207,7 @@ def range_values(table: object, here: str) -> list[Any]:
     )
     if unit != unit_of_last:
         raise InputError(
-            f"{here}: range: expected from and to in one unit, found {table['from']} and {table['to']}"
+            f"{here}: range: expected from and to with the same unit, found {table['from']} and {table['to']}"
         )
     if last < first:
         raise InputError(f"{here}: range: expected from at most to, found {table['from']} and {table['to']}")

@@ -26,6 +26,7 @@ import math
 import os
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -249,7 +250,9 @@ def parse_seeds(value: object, what: str) -> list[int]:
             isinstance(s, int) and not isinstance(s, bool) and 0 <= s < 2**63 for s in value
         ):
             raise InputError(f"{what}: {expected}, found {list(value)!r}")
-        return list(dict.fromkeys(value))
+        if twice := [seed for seed, count in Counter(value).items() if count > 1]:
+            raise InputError(f"{what}: {twice[0]} is there twice")
+        return list(value)
     if not isinstance(value, str):
         raise InputError(f"{what}: {expected}, found {value!r}")
     return parse_numbers(value, f"{what} {value}", "seed")
