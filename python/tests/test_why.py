@@ -7,6 +7,8 @@ import pytest
 
 native = pytest.importorskip("weftline._native")
 
+import weftline  # noqa: E402
+from weftline import columns  # noqa: E402
 from weftline.cli.main import main  # noqa: E402
 from weftline.cli.why import _lost_text, _pauses_text, _ranges_text, _timeouts_text  # noqa: E402
 from weftline.measures import held_flows  # noqa: E402
@@ -272,7 +274,11 @@ def test_the_busiest_link_is_named_where_flows_wait_for_their_own_control():
     idle = held_flow(0, paced, [("s0->s1", 0.04), ("s1->host2", 0.03)])
     assert "s0->s1, the busiest, was used 4 %): its own control is the limit" in held_flows.text([idle])
     lossy = held_flow(0, paced, [("s0->s1", 0.04)], lost=[{"at": "s0->s1", "packets": 3}])
-    assert held_flows.text([lossy]).endswith("its own control is the limit, which lost packets slow down.")
+    assert held_flows.text([lossy]).endswith(
+        "its own control is the limit, which lost packets slow down if it reacts to them."
+    )
+    answers = [{"at": "s1->s0", "packets": 3, "answers": 3}]
+    assert held_flows.text([lossy | {"lost": answers}]).endswith("the limit, and not a link.")
     queued = held_flow(0, [("s0->s1", "own queue", 2_000_000), (None, "window", 1_000_000)])
     assert held_flows.text([queued]) == ""
 
@@ -284,6 +290,33 @@ def test_a_sender_adapts_to_no_link_with_room():
         "The busiest link of its path was: s0->host3 (used 78 %); no link was full, so its own control, or "
         "the rate of an application, may limit it."
     )
+
+
+def test_a_sender_with_a_rate_of_its_application_is_not_said_to_adapt_to_a_link():
+    paced = held_flow(0, [(None, "pacing", 900_000_000)], [("s0->host1", 0.94)], application=True)
+    assert held_flows.text([paced]).endswith(
+        "The busiest link of its path was: s0->host1 (used 94 %); the rate of an application (app_rate, "
+        "app_read_rate) may limit it, as well as a link."
+    )
+
+
+def test_flows_whose_transport_has_a_rate_of_the_application_are_marked(tmp_path):
+    tcp = {"kind": "tcp", "app_rate": "5Gbps"}
+    flows = [{"src": 0, "dst": 1, "size": "100KB"}]
+    run = weftline.run(
+        {
+            "topology": {"kind": "star", "hosts": 4},
+            "workload": [
+                {"kind": "flows", "flows": flows, "transport": tcp},
+                {"kind": "flows", "flows": flows},
+            ],
+        },
+        out=tmp_path / "r",
+    )
+    answer = [{"flow": 0}, {"flow": 1}]
+    held_flows.mark_applications(run, answer)
+    kinds = dict(zip(*columns.read(run.flows, ("flow_id", "transport")).values(), strict=True))
+    assert [one.get("application", False) for one in answer] == [kinds[n] == "tcp" for n in (0, 1)]
 
 
 def test_of_links_in_a_row_that_are_as_busy_the_one_with_the_queue_is_named():

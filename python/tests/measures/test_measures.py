@@ -106,7 +106,7 @@ def test_a_starved_group_has_no_share_and_counts_in_fairness(tmp_path):
     found = run(tmp_path / "group", **parts, failures=failures, measure=by_group)
     assert (value(found, "share a"), value(found, "share b"), value(found, "share nobody")) == (1, 0, None)
     assert value(found, "fairness") == pytest.approx(0.5) and value(found, "convergence") is None
-    assert sharing.lifetimes(found)["b"] == (0, 6e6)
+    assert {*sharing.lifetimes(found)} == {"a", "b"} and sharing.lifetimes(found)["b"] == (0, 6e6)
     # Both have their links until 2 ms; the spans that end at 3 to 6 ms have a flow of two.
     failures["event"][0]["at"] = "2ms"
     by_flow = {"goodput": {"by": "flow", "flows": [0, 1], "every": "1ms"}}

@@ -177,6 +177,7 @@ def why(
             intervals=intervals,
         )
     answer = json.loads(found)
+    held_flows.mark_applications(run, answer["flows"])
     answer["held"] = held_flows.held(answer["flows"])
     if flow is None and step is None:
         answer["finished"], answer["unfinished"] = _finished(run, group)

@@ -8,9 +8,13 @@ links of its path does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from weftline import columns
 from weftline.quantities import share_text, time_text
+
+if TYPE_CHECKING:
+    from weftline.runs import Run
 
 CONTROL = ("pacing", "window", "receiver", "transport")
 """Causes for which the ends of a flow decide when it sends."""
@@ -27,6 +31,26 @@ QUEUES = ("own queue", "queue of others", "higher priority")
 NAMED = 0.05
 """Links for which flows were held for less than this share of the longest time are not named."""
 SHOWN = 3
+APPLICATION_RATES = ("app_rate", "app_read_rate")
+"""Keys of transports with a rate at which an application writes or reads."""
+
+
+def mark_applications(run: Run, flows: Sequence[dict[str, Any]]) -> None:
+    """Add ``application`` to flows of an answer whose transport has a rate of the application, True."""
+    workloads = run.scenario.get("workload", ())
+    tables = [run.scenario.get("transport", {}), *(one.get("transport", {}) for one in workloads)]
+    kinds = {
+        table.get("kind")
+        for table in tables
+        if any(table.get(key, "auto") != "auto" for key in APPLICATION_RATES)
+    }
+    if not kinds:
+        return
+    of = columns.read(run.flows, ("flow_id", "transport"))
+    marked = {flow for flow, kind in zip(*of.values(), strict=True) if kind in kinds}
+    for flow in flows:
+        if flow["flow"] in marked:
+            flow["application"] = True
 
 
 def held(flows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -122,13 +146,24 @@ def text(flows: Sequence[Mapping[str, Any]], what: str = "flows") -> str:
         f"{these} waited {share_text(of['at_links_ps'] / whole)} of {their} time for links, and "
         f"{share_text(ends / whole)} for other reasons ({named}), so the waits at links do not show which "
         f"link limits {'it' if one else 'them'}.",
-        _busiest_text(of, one, their, they, lost=any(flow.get("lost") for flow in flows)),
+        _busiest_text(
+            of,
+            one,
+            their,
+            they,
+            lost=any(
+                part["packets"] > part.get("answers", 0) for flow in flows for part in flow.get("lost", ())
+            ),
+            has_rate=any(flow.get("application") for flow in flows),
+        ),
         trims_text(flows),
     ]
     return " ".join(part for part in parts if part)
 
 
-def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str, *, lost: bool) -> str:
+def _busiest_text(
+    of: Mapping[str, Any], one: bool, their: str, they: str, *, lost: bool, has_rate: bool
+) -> str:
     links = of["links"]
     if not links:
         return ""
@@ -140,7 +175,7 @@ def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str, *, lo
         return (
             f"No link of {their} {paths} was busy while {they} ran ({highest['link']}, the busiest, was used "
             f"{share_text(highest['used'])}): {their} own control is the limit, "
-            + ("which lost packets slow down." if lost else "and not a link.")
+            + ("which lost packets slow down if it reacts to them." if lost else "and not a link.")
         )
     links = [link for link in links if link["held_ps"] >= NAMED * links[0]["held_ps"]]
     named = [
@@ -153,13 +188,16 @@ def _busiest_text(of: Mapping[str, Any], one: bool, their: str, they: str, *, lo
     which, were = ("link", "was") if len(links) == 1 else ("links", "were")
     adapts = f", to which {their} {'sender adapts' if one else 'senders adapt'},"
     had_room = max(link["used"] for link in links) < FULL
+    is_open = had_room or has_rate
     text = (
-        f"The busiest {which} of {their} {paths}{'' if had_room else adapts} {were}: {', '.join(named)}{more}"
+        f"The busiest {which} of {their} {paths}{'' if is_open else adapts} {were}: {', '.join(named)}{more}"
     )
-    if not had_room:
+    if not is_open:
         return f"{text}."
-    control = f"{their} own control, or the rate of an application, may limit {'it' if one else 'them'}"
-    return f"{text}; no link was full, so {control}."
+    may = f"may limit {'it' if one else 'them'}"
+    if has_rate:
+        return f"{text}; the rate of an application (app_rate, app_read_rate) {may}, as well as a link."
+    return f"{text}; no link was full, so {their} own control, or the rate of an application, {may}."
 
 
 def trims_text(flows: Sequence[Mapping[str, Any]]) -> str:

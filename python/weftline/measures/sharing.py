@@ -98,12 +98,14 @@ def of_run(run: Run) -> list[tuple[float, float]]:
 
 
 def lifetimes(run: Run) -> dict[str, tuple[float, float]]:
-    """Return start and end in ns of every flow (`flow3`) and group, by its name in series."""
+    """Return start and end in ns of every group, or flow (`flow3`), by its name in series."""
     return {name: (times[0][0], times[-1][1]) for name, times in under_way(run).items()}
 
 
 def under_way(run: Run) -> dict[str, list[tuple[float, float]]]:
-    """Return when something of each flow (`flow3`) and group was under way: starts and ends in ns, in order.
+    """Return when something of each group, or flow (`flow3`), was under way: starts and ends in ns, in order.
+
+    Flows where their goodput was measured by flow, else groups.
 
     A job whose messages are not in the table of flows has its steps.
     """
@@ -113,8 +115,7 @@ def under_way(run: Run) -> dict[str, list[tuple[float, float]]]:
     over = over_time.end_ns(run)
     for flow, group, start, finish in zip(*of.values(), strict=True):
         lasts = start, over if finish is None else finish
-        for name in (f"flow{flow}",) if by_flow else (f"flow{flow}", group):
-            found.setdefault(name, []).append(lasts)
+        found.setdefault(f"flow{flow}" if by_flow else group, []).append(lasts)
     of_steps: dict[str, list[tuple[float, float]]] = {}
     for row in [] if by_flow else steps.own(run):
         if row["job"] not in found:

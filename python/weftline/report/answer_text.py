@@ -172,7 +172,7 @@ def standing(
 
 
 _LEFT_OUT = "each paired 95 % interval leaves out zero"
-_ODDS = ((20, "four fifths"), (10, "half"), (5, "a quarter"), (3, "a tenth"))
+_ODDS = ((20, "three quarters"), (10, "half"), (5, "a fifth"), (3, "a tenth"))
 """By how many are compared: how often, at least, the best of schemes that are alike has such an interval
 against some other one. Of normal numbers, under 3 to 10 seeds."""
 
