@@ -201,8 +201,10 @@ def _report_draws(seed: Callable[..., None], system: Callable[[int], bytes]) -> 
 
 def _seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
     # A copy of a generator is made without a seed and gets its state.
-    if a is None and sys._getframe(2).f_globals.get("__name__") != "copy":
-        _note_draw()
+    if a is None:
+        maker = sys._getframe(1).f_back
+        if maker is None or maker.f_globals.get("__name__") != "copy":
+            _note_draw()
     _SEED(generator, a, version)
 
 
