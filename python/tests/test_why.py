@@ -292,7 +292,7 @@ def test_a_sender_adapts_to_no_link_with_room():
     )
 
 
-def test_a_sender_with_a_rate_of_its_application_is_not_said_to_adapt_to_a_link():
+def test_a_sender_whose_application_has_a_rate_does_not_adapt_to_a_link():
     paced = held_flow(0, [(None, "pacing", 900_000_000)], [("s0->host1", 0.94)], application=True)
     assert held_flows.text([paced]).endswith(
         "The busiest link of its path was: s0->host1 (used 94 %); the rate of an application (app_rate, "
