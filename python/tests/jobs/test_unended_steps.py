@@ -126,6 +126,30 @@ def test_import_has_no_end_for_ranks_with_operations_that_never_end(tmp_path, ca
     assert json.loads(capsys.readouterr().out)["rank_ends_ns"] == [None, None, 5]
 
 
+def test_a_job_whose_ranks_wait_for_each_other_is_named_before_a_run(tmp_path, capsys):
+    file = tmp_path / "circle.goal"
+    ops = "r: recv 10b from {} tag 7\ns: send 10b to {} tag 7\ns requires r\n"
+    ranks = [f"rank {rank} {{\n{ops.format(1 - rank, 1 - rank)}}}\n" for rank in range(2)]
+    file.write_text(f"num_ranks 2\n{''.join(ranks)}")
+    assert main(["import", str(file)]) == 1
+    text = "2 ranks wait for each other in a circle, so that the job never ends: rank 1 waits to receive from"
+    assert f"never done: {text} rank 0, tag 7 (line 8)" in capsys.readouterr().out
+    job = {"kind": "job-file", "file": str(file)}
+    warnings = weftline.Scenario(SCENARIO | {"workload": [job]}).check()["warnings"]
+    assert any(text in warning for warning in warnings)
+    file.write_text(file.read_text().replace("s requires r\n", "", 1))
+    assert main(["import", str(file)]) == 0
+
+
+def test_a_step_that_had_not_begun_is_not_one_that_does_not_exist(tmp_path, capsys):
+    training = {"kind": "training", "layers": 2, "hidden": 256, "sequence": 256, "steps": 4}
+    scenario = SCENARIO | {"workload": [training], "run": {"until": "10us"}}
+    with pytest.warns(weftline.WeftlineWarning):
+        weftline.run(scenario, out=tmp_path / "cut")
+    assert main(["why", str(tmp_path / "cut"), "--step", "3"]) == 2
+    assert "step 3: it had not begun when the run ended" in capsys.readouterr().err
+
+
 def test_why_a_job_is_stalled_is_printed_once(tmp_path, capsys):
     file = tmp_path / "circle.goal"
     ops = "s: send 10b to {} tag 7\nr: recv 10b from {} tag 7\ns requires r\n"

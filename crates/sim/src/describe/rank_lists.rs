@@ -23,7 +23,8 @@ fn bytes_to_own_ranks(graph: &Listed) -> u64 {
     own.fold(0, u64::saturating_add)
 }
 
-/// What a file of GOAL, Chakra or htsim holds, as JSON; of a job with `machine` (settings of LogGOPS) also when each rank ends, in ns.
+/// What a file of GOAL, Chakra or htsim holds, as JSON; of a job with `machine` (settings of LogGOPS) also when
+/// each rank ends, in ns. `waiting` is what never ends.
 pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> Result<String, String> {
     if let Some(found) = htsim_file(path) {
         if machine.is_some() {
@@ -64,6 +65,8 @@ pub fn rank_lists(path: &Path, groups: Option<&Path>, machine: Option<&str>) -> 
         ends.stuck.iter().for_each(|&(rank, _)| rank_ends[rank as usize] = None);
         found["rank_ends_ns"] = json!(rank_ends);
         found["waiting"] = json!(waiting);
+    } else if let Some(text) = import::stuck::problem(graph) {
+        found["waiting"] = json!([text]);
     }
     Ok(found.to_string())
 }

@@ -135,6 +135,9 @@ impl WorkloadParameters for JobFileSpec {
         let imported = import::file(&cx.base_dir.join(name), format, groups.as_deref(), &choices);
         let imported = imported.map_err(fail)?;
         imported.assumed.into_iter().for_each(|text| (cx.warn)(format!("{name}: {text}")));
+        // LogGOPS names what never ends in its error.
+        let stuck = if self.machine.is_none() { import::stuck::problem(&imported.graph) } else { None };
+        stuck.into_iter().for_each(|text| (cx.warn)(format!("{name}: {text}")));
         let graph = match self.machine {
             Some(machine) => {
                 let lasts = loggops::lasting(&imported.graph, machine);

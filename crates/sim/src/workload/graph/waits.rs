@@ -75,7 +75,7 @@ pub fn text(waits: &[Wait], stalled: bool) -> Vec<String> {
 }
 
 /// Ranks each of which waits for the next, the first of them once more at the end.
-fn cycle(waits: &[Wait]) -> Option<Vec<u32>> {
+pub fn cycle(waits: &[Wait]) -> Option<Vec<u32>> {
     let of = |rank: u32| waits.iter().find(|wait| wait.rank == rank).and_then(|wait| wait.of);
     let mut begins: Vec<u32> = waits.iter().map(|wait| wait.rank).collect();
     begins.sort_unstable();

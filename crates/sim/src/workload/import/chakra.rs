@@ -152,6 +152,10 @@ pub fn read(
         lists.push(made.list(name, rank as u32, &nodes, choices)?);
     }
     made.all_joined(files)?;
+    if all == 0 {
+        let first = files.first().map_or("", |(name, _)| name);
+        return Err(format!("{first}: no rank has a node"));
+    }
     let mut assumed = vec![format!(
         "nodes wait for their data dependencies{}",
         if choices.control { " and control dependencies" } else { "; control dependencies are left out" }
@@ -420,8 +424,8 @@ impl Made {
         // A vector that is cut into parts needs a byte a rank. Traces have sums of one number over many
         // ranks.
         let min = match kind {
-            Kind::AllReduce | Kind::ReduceScatter | Kind::AllToAll | Kind::Scatter => u64::from(n),
-            _ => 1,
+            Kind::Reduce | Kind::Broadcast | Kind::Barrier => 1,
+            _ => u64::from(n),
         };
         self.raised += u64::from(bytes < min);
         let bytes = bytes.max(min);

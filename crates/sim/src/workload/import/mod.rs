@@ -6,6 +6,7 @@ pub mod goal_text;
 mod groups;
 mod matches;
 mod protobuf;
+pub mod stuck;
 
 use super::graph::Listed;
 use super::graph::listed::{Op, RankList, SendEnds};

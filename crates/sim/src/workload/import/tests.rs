@@ -247,6 +247,19 @@ fn operations_of_fewer_bytes_than_ranks_move_a_byte_a_rank() {
             found.assumed.iter().any(|text| text.starts_with("4 calls of operations have fewer bytes"));
         assert_eq!(raised, matches!(kind, 0 | 4 | 6 | 7), "type {kind}: {:?}", found.assumed);
     }
+    // Of no bytes at all, also where each rank brings its own.
+    for (kind, messages, bytes) in [(2, 12, 12), (3, 3, 3), (1, 3, 3), (0, 24, 24)] {
+        let file = trace(&[(1, 7, [attribute("comm_type", kind), attribute("comm_size", 0)].concat())]);
+        let found = chakra_of(&vec![file; 4]).expect("a graph");
+        assert_eq!((found.graph.messages(), found.graph.bytes_sent()), (messages, bytes), "type {kind}");
+    }
+}
+
+#[test]
+fn a_trace_without_a_node_is_refused_as_a_file_without_an_operation_is() {
+    let error = chakra_of(&[trace(&[]), trace(&[])]).expect_err("no node");
+    assert_eq!(error, "t.0.et: no rank has a node");
+    assert!(chakra_of(&[trace(&[]), trace(&[(1, 4, number(7, 3))])]).is_ok());
 }
 
 #[test]
