@@ -153,7 +153,10 @@ fn queries_answer_while_it_runs_and_a_dead_exporter_stops_nothing() {
     assert_eq!(body("/paths?src=10.0.0.9")["rows"].as_array().unwrap().len(), 0);
     assert_eq!(body("/events?since=4")["rows"].as_array().unwrap().len(), 6);
     assert_eq!(body("/health")["adds_up"], true);
-    assert_eq!(body("/hops?switch=4")["rows"].as_array().unwrap().len(), 1);
+    let hops = body("/hops?switch=4");
+    assert_eq!(hops["rows"].as_array().unwrap().len(), 1);
+    assert!(hops["interval"].as_u64().unwrap() >= 1 && hops["time_ns"].is_u64(), "{hops}");
+    assert!(body("/hops?switch=s4")["error"].as_str().unwrap().contains("number of a node"));
     assert!(body("/paths?from=1")["error"].as_str().unwrap().contains("expected src, dst"));
     assert!(get(http, "/nothing").starts_with("HTTP/1.1 404"));
     let found = live.finish().unwrap();
@@ -175,6 +178,45 @@ fn a_source_of_nonsense_is_muted_and_everything_adds_up() {
     assert_eq!(counts["unwelcome"], 200);
     assert_eq!(found["summary"]["exporters"][0]["muted"], 200);
     assert!(found["summary"]["adds_up"].as_bool().unwrap());
+}
+
+#[test]
+fn an_event_names_flows_that_were_seen_while_it_began() {
+    let (live, address) = start(|_| {});
+    let socket = sender(address);
+    let mut sequence = 0;
+    let mut interval = |port: u16, packets: u32, nodes: &[u32]| {
+        for _ in 0..packets {
+            socket.send(&report(sequence, port, nodes)).unwrap();
+            sequence += 1;
+        }
+        until("their arrival", || live.status()["packets"] == sequence);
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    // The largest flow of all passes node 2 and ends.
+    interval(1, 500, &[1, 2, 4]);
+    for _ in 0..8 {
+        interval(2, 50, &[1, 2, 4]);
+    }
+    // A hop's latency is 1 000 times its number, so that node 2 has 2 000.
+    let rose = || live.status()["events"].as_u64().unwrap() > 0;
+    let mut slow = report(0, 2, &[1, 2, 4]);
+    let at = slow.windows(4).position(|word| word == 2_000u32.to_be_bytes()).unwrap();
+    slow[at..at + 4].copy_from_slice(&90_000u32.to_be_bytes());
+    until("a rise", || {
+        for _ in 0..50 {
+            slow[..4].copy_from_slice(&(2u32 << 28 | sequence).to_be_bytes());
+            socket.send(&slow).unwrap();
+            sequence += 1;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+        rose()
+    });
+    let found = live.finish().unwrap();
+    let events = found["events"].as_array().unwrap();
+    let event = events.iter().find(|event| event["kind"] == "latency rose").unwrap();
+    assert_eq!((&event["node"], &event["flows"][0]["src_port"]), (&"2".into(), &2.into()), "{event}");
+    assert_eq!(event["flows"].as_array().unwrap().len(), 1);
 }
 
 #[test]

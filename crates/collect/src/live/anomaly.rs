@@ -25,7 +25,8 @@ const MIN_SAMPLES: u64 = 20;
 const SAMPLES_OF_P99: u64 = 1_000;
 const BEGIN: f64 = 4.0;
 const END: f64 = 2.0;
-const INTERVALS: u32 = 2;
+/// In a row above the usual level, with which an event begins.
+pub(super) const INTERVALS: u32 = 2;
 const MAX_OPEN: u32 = 120;
 /// The minimum deviation, as a share of the level: buckets of histograms are 1/32 wide.
 const MIN_DEVIATION: f64 = 1.0 / 8.0;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use super::prometheus;
+use super::snapshot::Snapshot;
 use crate::flows::FlowTable;
 use crate::shards::Handle;
 use crate::written::{hop_rows, path_row};
@@ -110,19 +111,26 @@ fn rows(path: &str, query: &BTreeMap<&str, String>, shared: &Shared, shards: &Ha
     }
     Some(match path {
         "/paths" => paths(query, shards),
-        "/hops" => {
-            let mut rows = hop_rows(&shared.latest().recent);
-            if let Some(switch) = query.get("switch") {
-                rows.retain(|row| row["node"].to_string().as_str() == switch.as_str());
-            }
-            Ok(cut(rows))
-        }
+        "/hops" => hops(query, &shared.latest()),
         "/events" => match query.get("since").map_or(Ok(0), |text| text.parse::<u64>()) {
             Ok(since) => Ok(cut(shared.events_since(since))),
             Err(_) => Err("since: expected the number of an event".into()),
         },
         _ => Ok(shared.health()),
     })
+}
+
+/// Of the last interval that closed, which the answer names.
+fn hops(query: &BTreeMap<&str, String>, latest: &Snapshot) -> Rows {
+    let mut rows = hop_rows(&latest.recent);
+    if let Some(switch) = query.get("switch") {
+        let node: u64 = switch.parse().map_err(|_| "switch: expected the number of a node")?;
+        rows.retain(|row| row["node"] == node);
+    }
+    let mut answer = cut(rows);
+    answer["interval"] = latest.interval.into();
+    answer["time_ns"] = latest.time_ns.into();
+    Ok(answer)
 }
 
 fn paths(query: &BTreeMap<&str, String>, shards: &Handle) -> Rows {

@@ -192,7 +192,8 @@ impl Snapshot {
         let help = "Measurements of a hop that have a latency.";
         metrics.push(counter("weftline_hop_latency_samples_total", help, "", latencies));
         let sums = of(|hop| (hop.latency.count > 0).then_some(hop.latency.sum as f64 / SECOND_NS));
-        metrics.push(counter("weftline_hop_latency_seconds_total", "All latencies of a hop.", "s", sums));
+        let help = "All latencies of a hop, from nanoseconds.";
+        metrics.push(counter("weftline_hop_latency_seconds_total", help, "s", sums));
         let drops = of(|hop| Some(hop.drops as f64));
         metrics.push(counter("weftline_hop_drops_total", "Drops that reports tell of.", "", drops));
         let beyond = self.hops.len().saturating_sub(MAX_SERIES_HOPS) as f64;

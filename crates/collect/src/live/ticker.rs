@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::anomaly::{Anomaly, Quantity, Watch};
+use super::anomaly::{Anomaly, INTERVALS, Quantity, Watch};
 use super::config::Config;
 use super::files::Files;
 use super::reader::{Task, now_ns};
@@ -31,6 +31,8 @@ pub struct Ticker {
     every: Duration,
     started_ns: u64,
     interval: u64,
+    /// When the last intervals closed, the oldest first: as many as it takes to see a rise.
+    closed_ns: [u64; INTERVALS as usize],
     watch: Watch,
     events: BTreeMap<String, u64>,
     files: Option<Files>,
@@ -63,6 +65,7 @@ impl Ticker {
             every: Duration::from_secs_f64(config.interval_s),
             started_ns: saved.map_or_else(now_ns, |saved| saved.started_ns),
             interval: saved.map_or(0, |saved| saved.interval),
+            closed_ns: [now_ns(); INTERVALS as usize],
             watch,
             events: kinds,
             files,
@@ -159,6 +162,8 @@ impl Ticker {
             *self.events.entry(kind(&anomaly).into()).or_insert(0) += 1;
             rows.push(row);
         }
+        self.closed_ns.rotate_left(1);
+        self.closed_ns[INTERVALS as usize - 1] = snapshot.time_ns;
         snapshot.events = self.events.clone();
         let rows: Vec<Value> = rows.into_iter().map(|row| self.shared.add_event(row)).collect();
         if let Some(files) = &mut self.files {
@@ -201,13 +206,16 @@ impl Ticker {
         })
     }
 
-    /// The largest flows, in packets, that pass a hop.
+    /// The largest flows, in packets, that pass a hop and were seen in the intervals that showed the event.
     fn affected(&self, hop: HopKey) -> Vec<Value> {
         let HopKey::Node(node) = hop else { return Vec::new() };
+        let since_ns = self.closed_ns[0];
         let of_shards = self.shards.ask(move |shard| {
             let table = &shard.flows;
-            let mut flows: Vec<_> =
-                table.each().filter(|(.., state)| table.path(state.path).contains(&node)).collect();
+            let mut flows: Vec<_> = table
+                .each()
+                .filter(|(.., state)| state.last_ns >= since_ns && table.path(state.path).contains(&node))
+                .collect();
             flows.sort_unstable_by_key(|(flow, point, state)| {
                 (std::cmp::Reverse(state.packets), *flow, *point)
             });
