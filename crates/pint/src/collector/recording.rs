@@ -461,8 +461,9 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
             value: values.number(counter.value),
             min,
             max,
-            low: wilson(min, -1.0),
-            high: wilson(max, 1.0),
+            // Rounding must not leave out the share itself: all samples are a share of 1.
+            low: wilson(min, -1.0).min(min),
+            high: wilson(max, 1.0).max(max),
         }
     };
     HopFrequent {
@@ -470,5 +471,26 @@ fn frequent(sketch: &SpaceSaving, values: &Approximation, share: f64) -> HopFreq
         values: sketch.frequent(share).iter().map(value).collect(),
         ceiling: values.number(values.limit()),
         floor: floor(values),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bounds_of_a_share_hold_the_share_itself() {
+        let values = Approximation::exact(8).unwrap();
+        for others in [0, 1] {
+            let mut sketch = SpaceSaving::new(8);
+            sketch.update(7);
+            (0..others).for_each(|_| sketch.update(9));
+            for _ in 0..500 {
+                sketch.update(7);
+                let found = frequent(&sketch, &values, 0.5);
+                let FrequentValue { min, max, low, high, .. } = found.values[0];
+                assert!(low <= min && max <= high, "{low} {min} {max} {high}");
+            }
+        }
     }
 }
