@@ -1,7 +1,7 @@
 //! RED: drops or marks arriving packets with a probability that grows with the average queue.
 //!
 //! ```text
-//! avg := (1 - w) avg + w q                        at every arrival; over idle time as if packets had come to nothing
+//! avg := (1 - w) avg + w q                        at every arrival; over idle time of the link as if packets had come to nothing
 //! pb  := p (avg - min) / (max - min)              between min and max
 //! pb  := p + (1 - p) (avg - max) / max            gentle: between max and 2 max
 //! pa  := pb / (1 - n pb)                          n packets since the last one, so that gaps are uniform
@@ -104,7 +104,7 @@ impl DisciplineParameters for RedConfig {
             average: 0.0,
             since: None,
             idle_since: Some(Time::ZERO),
-            packet_time: place.rate.transmission_time(self.mean_packet.0),
+            rate: place.rate,
         }
     }
 }
@@ -180,10 +180,9 @@ pub struct Red {
     average: f64,
     /// Packets since the last one that was marked or dropped, while the average was above min; none: below.
     since: Option<u32>,
-    /// When the queue became empty.
+    /// Until when the empty queue has been counted, which begins when its last packet has been sent. None: packets wait.
     idle_since: Option<Time>,
-    /// Time of an average packet on the link.
-    packet_time: Time,
+    rate: Rate,
 }
 
 /// What becomes of an arriving packet.
@@ -197,9 +196,11 @@ enum Fate {
 impl Red {
     fn average_over(&mut self, queue: u64, now: Time) {
         let weight = self.config.weight;
-        if let Some(since) = self.idle_since.take() {
-            let packets = (now - since).0 / self.packet_time.0.max(1);
+        if let Some(since) = self.idle_since {
+            let packet_time = self.rate.transmission_time(self.config.mean_packet.0);
+            let packets = now.saturating_sub(since).0 / packet_time.0.max(1);
             self.average *= libm::pow(1.0 - weight, packets as f64);
+            self.idle_since = Some(since.max(now));
         }
         self.average += weight * (queue as f64 - self.average);
     }
@@ -246,26 +247,27 @@ impl Discipline for Red {
             Fate::Drop => true,
         };
         if dropped || cx.is_full_for(packet.size) {
-            self.idle_since = (self.list.packets == 0).then_some(cx.now);
             return cx.drop(packet, if dropped { &EARLY } else { &BUFFER });
         }
+        self.idle_since = None;
         cx.waiting.push(&mut self.list, packet);
     }
 
     fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
-        let packet = cx.waiting.pop(&mut self.list);
-        if self.list.packets == 0 && packet.is_some() {
-            self.idle_since = Some(cx.now);
+        let packet = cx.waiting.pop(&mut self.list)?;
+        if self.list.packets == 0 {
+            self.idle_since = Some(cx.now + self.rate.transmission_time(u64::from(packet.size)));
         }
-        packet
+        Some(packet)
     }
 
     fn reset(&mut self) {
         (self.list, self.average, self.since) = (List::default(), 0.0, None);
+        self.idle_since = Some(Time::ZERO);
     }
 
     fn set_rate(&mut self, rate: Rate) {
-        self.packet_time = rate.transmission_time(self.config.mean_packet.0);
+        self.rate = rate;
     }
 }
 

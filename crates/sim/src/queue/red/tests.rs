@@ -25,6 +25,28 @@ fn the_average_follows_the_queue_and_decays_over_idle_time() {
 }
 
 #[test]
+fn the_time_in_which_the_last_packet_is_sent_is_not_idle_time() {
+    // Three packets of 1 ms come every 3 ms: the link is never idle. They find 0, 0 and 1000 B waiting.
+    let own = RedConfig { min_th: Bytes(100_000), max_th: Bytes(200_000), ..config(0.25) };
+    let mut port = Port::new(managed(own, 1000), Rate(8_000_000));
+    for turn in 0..100 {
+        let at = Time::from_ms(3 * turn);
+        port.offer(at, 0, 0, 1000);
+        port.serve(at);
+        port.offer(at, 0, 1, 1000);
+        port.offer(at, 0, 2, 1000);
+        port.serve(at + Time::from_ms(1));
+        port.serve(at + Time::from_ms(2));
+    }
+    // a = 250 + (3/4)^3 a after the third one.
+    assert!((port.discipline().average - 16_000.0 / 37.0).abs() < 1e-9, "{}", port.discipline().average);
+    // The link is idle from 300 ms on: at 303.5 ms three packets could have passed.
+    port.offer(Time::from_us(303_500), 0, 3, 1000);
+    let decayed = 16_000.0 / 37.0 * 0.75f64.powi(4);
+    assert!((port.discipline().average - decayed).abs() < 1e-9, "{}", port.discipline().average);
+}
+
+#[test]
 fn the_probability_has_the_published_shape() {
     let mut red = red(config(1.0));
     let mut at = |average| {
