@@ -108,3 +108,14 @@ fn targets_that_follow_a_distant_host_of_no_flow_deserve_a_look() {
     );
     assert_eq!(of(", per_hop = \"130ns\", range = \"20us\"", &[]), [""; 0]);
 }
+
+#[test]
+fn a_window_that_is_not_there_cannot_stay_fixed() {
+    let warned = |controller: &str| {
+        let text = format!("{STAR}[transport]\ncontroller = {{ kind = \"dcqcn\", {controller} }}\n");
+        let idle = "transport.controller.var_window has no effect here: set window = true";
+        load(&text).warnings.iter().filter(|warning| *warning == idle).count()
+    };
+    assert_eq!(warned("var_window = false"), 1);
+    assert_eq!(["var_window = true", "window = true, var_window = false"].map(warned), [0, 0]);
+}
