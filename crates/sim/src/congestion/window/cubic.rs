@@ -57,7 +57,7 @@ pub struct CubicParameters {
     pub whole_segments: bool,
     /// Samples are ignored for this time after the start of an epoch.
     pub settle: Time,
-    /// Before the first loss: maximum number of acknowledged segments per added segment; 0: no such rule.
+    /// Without a window of a loss to return to: maximum number of acknowledged segments per added segment; 0: no such rule.
     pub clamp: u64,
     /// Growth in slow start.
     pub growth: Growth,
@@ -93,8 +93,8 @@ impl WindowParameters for CubicParameters {
         let whole_segments = p.flag("whole_segments", profile.pick(false, true), help);
         let help = "time after the start of an epoch in which RTTs are ignored (ns3-3.35: 10 ms)";
         let settle = p.time("settle", Time::from_ms(profile.pick(0, 10)), help);
-        let help = "before the first loss, the maximum number of acknowledged segments per added segment (Linux, \
-             ns-3.35: 20)";
+        let help = "until the first loss, and from a timeout to the next loss, the maximum number of acknowledged segments per \
+                    added segment (Linux, ns-3.35: 20)";
         let clamp = p.integer("clamp", 20, (0, 1 << 20), help) as u64;
         let help =
             "segments that one acknowledgement may add in slow start (RFC 3465: 2; ns3-3.35: no limit)";
