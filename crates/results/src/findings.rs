@@ -45,7 +45,7 @@ pub(crate) fn of(outcome: &Outcome, names: &Names, dir: &Path) -> Result<Vec<Str
     }
     if outcome.ending == Ending::Done && outcome.flows_not_due > 0 {
         found.push(format!(
-            "{} of {} flows start after the end of the run at {}: no result covers them",
+            "{} of {} flows had not begun when the run ended at {}: no result covers them",
             outcome.flows_not_due,
             outcome.flows + outcome.flows_not_due,
             milliseconds(outcome.end.as_ns()),

@@ -224,7 +224,7 @@ fn a_finished_run_reads_back_as_it_was_recorded() {
         summary["warnings"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(warned.len(), 5, "{warned:?}");
     assert!(warned[0].starts_with("1 of 3 flows did not finish"), "{warned:?}");
-    assert_eq!(warned[1], "5 of 8 flows start after the end of the run at 1.000 ms: no result covers them");
+    assert_eq!(warned[1], "5 of 8 flows had not begun when the run ended at 1.000 ms: no result covers them");
     assert!(warned[2].starts_with("no packet was marked although buffers dropped 2 packets"), "{warned:?}");
     assert_eq!(
         warned[3],

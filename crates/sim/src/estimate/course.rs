@@ -165,8 +165,8 @@ pub fn lasting(scenario: &Scenario) -> Option<Network> {
     Some(Network { topology, routes: routes.clone() })
 }
 
-/// The network with the links and switches as failures leave them at the start, of those that do not change afterwards; none where
-/// that is as it was built.
+/// The network with the links and switches as failures leave them at the start, of those that do not change while the
+/// run lasts; none where that is as it was built.
 pub fn standing(scenario: &Scenario) -> Option<Network> {
     let thing = |of: Change| match of {
         Change::SwitchDown(node) | Change::SwitchUp(node) => (true, node),
@@ -174,7 +174,9 @@ pub fn standing(scenario: &Scenario) -> Option<Network> {
     };
     let (first, later): (Vec<&Failure>, Vec<&Failure>) =
         scenario.failures.events.iter().partition(|event| event.at == Time::ZERO);
-    let later: FxHashSet<(bool, u32)> = later.into_iter().map(|event| thing(event.change)).collect();
+    let is_due = |event: &&Failure| !matches!(scenario.until, Until::At(end) if event.at >= end);
+    let later: FxHashSet<(bool, u32)> =
+        later.into_iter().filter(is_due).map(|event| thing(event.change)).collect();
     let topology = &scenario.network.topology;
     let mut state = State::of(topology);
     let stays = |event: &&Failure| !later.contains(&thing(event.change));

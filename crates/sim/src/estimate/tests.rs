@@ -355,14 +355,15 @@ fn the_oversubscription_is_the_highest_of_all_tiers_by_links_that_paths_use() {
 
 #[test]
 fn the_oversubscription_is_that_of_the_links_that_are_up_all_the_time() {
-    let of = |events: &str| {
+    let until = |events: &str, run: &str| {
         let text = format!(
             "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\n\
-             host_link.rate = \"100Gbps\"\nfabric_link.rate = \"100Gbps\"\n[failures]\nevent = [{events}]\n\
+             host_link.rate = \"100Gbps\"\nfabric_link.rate = \"100Gbps\"\n{run}[failures]\nevent = [{events}]\n\
              [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
         );
         checked(&text)["topology"]["oversubscription"].as_f64()
     };
+    let of = |events: &str| until(events, "");
     let link = "link = [\"leaf0\", \"spine0\"]";
     let cases = [
         (String::new(), 1.0),
@@ -375,6 +376,10 @@ fn the_oversubscription_is_that_of_the_links_that_are_up_all_the_time() {
     for (events, ratio) in cases {
         assert_eq!(of(&events), Some(ratio), "{events}");
     }
+    // What changes only after the end of the run stays as it is.
+    let lasts = format!("{{ at = \"0s\", {link}, lasts = \"1ms\" }}");
+    let ends = |at: &str| until(&lasts, &format!("[run]\nuntil = \"{at}\"\n"));
+    assert_eq!([ends("1ms"), ends("2ms")], [Some(4.0 / 3.0), Some(1.0)]);
 }
 
 #[test]

@@ -22,7 +22,8 @@ pub fn balancer_serves(section: &mut Section, network: Option<&Network>, switch:
 pub fn wrapped_subflows(scenario: &Scenario) -> Option<String> {
     let balancer = &scenario.switch.balancer;
     let known = balancer.facts().distinguishable_subflows?;
-    let max = scenario.transports.iter().filter_map(|transport| transport.facts().subflows).max()?;
+    let used = scenario.transports_used();
+    let max = used.iter().filter_map(|(_, transport)| transport.facts().subflows).max()?;
     (u32::from(max) > known).then(|| {
         format!(
             "transport.subflows: {max}, but {}'s mark distinguishes only {known}: subflow {} is taken for the first again. Set \
@@ -78,8 +79,9 @@ pub fn probes_fill_links(scenario: &Scenario) -> Option<String> {
 
 /// Senders that give every packet another label leave nothing to a balancer that balances by flow.
 pub fn sprayed(scenario: &Scenario) -> Option<String> {
-    let spraying = scenario.transports.iter().find(|transport| transport.facts().labels_packets);
-    let name = spraying.filter(|_| scenario.switch.balancer.facts().goes_by_flow)?.name();
+    let used = scenario.transports_used();
+    let spraying = used.iter().find(|(_, transport)| transport.facts().labels_packets);
+    let name = spraying.filter(|_| scenario.switch.balancer.facts().goes_by_flow)?.1.name();
     Some(format!(
         "switch.balancer: it balances by flow, but {name} gives every packet its own label: set transport.spray = false"
     ))

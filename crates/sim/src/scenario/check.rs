@@ -215,7 +215,13 @@ fn idle_after_pauses(scenario: &Scenario) -> Option<String> {
 
 /// What deserves a look before the result is trusted.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
-    let mut warnings = transport::warnings(&scenario.transports, &scenario.run());
+    let used: Vec<&TransportConfig> = scenario.transports_used().into_iter().map(|(_, used)| used).collect();
+    let mut warnings: Vec<String> = Vec::new();
+    for warning in transport::warnings(&used, &scenario.run()) {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
     warnings.extend(super::balancing::sprayed(scenario));
     warnings.extend(super::balancing::wrapped_subflows(scenario));
     warnings.extend(super::balancing::balancer_warning(scenario));
@@ -239,9 +245,9 @@ fn paths_longer_than_telemetry(scenario: &Scenario) -> Option<String> {
     if let TelemetryConfig::Int { max_hops, .. } = &scenario.telemetry {
         let switches = switches();
         let needed = scenario
-            .transports
-            .iter()
-            .filter_map(|t| t.facts().controller)
+            .transports_used()
+            .into_iter()
+            .filter_map(|(_, transport)| transport.facts().controller)
             .any(|controller| controller.needs().int);
         return (needed && switches > *max_hops).then(|| {
             format!(

@@ -98,7 +98,8 @@ fn short_load(scenario: &Scenario, config: &PintConfig) -> Option<String> {
 
 /// INT's field for queues, where longer ones are written as short ones and a buffer holds more.
 fn short_queues(scenario: &Scenario, all: bool) -> Option<String> {
-    let mut controllers = scenario.transports.iter().filter_map(|transport| transport.facts().controller);
+    let used = scenario.transports_used();
+    let mut controllers = used.iter().filter_map(|(_, transport)| transport.facts().controller);
     if !all && !controllers.any(|controller| controller.needs().int) {
         return None;
     }

@@ -5,8 +5,9 @@ use crate::transport::TransportConfig;
 
 /// For every transport whose senders ignore marks: a queue that gives them nothing else.
 pub fn ignored(scenario: &Scenario) -> Vec<String> {
+    let used = scenario.transports_used();
     let mut found: Vec<String> =
-        scenario.transports.iter().filter_map(|transport| ignored_by(scenario, transport)).collect();
+        used.into_iter().filter_map(|(_, transport)| ignored_by(scenario, transport)).collect();
     found.dedup();
     found
 }

@@ -35,6 +35,7 @@ mod traffic;
 pub(crate) mod transport;
 mod unfit_marks;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 pub use document::Origin;
@@ -168,6 +169,16 @@ impl Scenario {
     /// The factor by which `[scale]` makes time slower.
     fn slower(&self) -> u32 {
         u32::try_from(self.scale.applied).unwrap_or(u32::MAX)
+    }
+
+    /// The transports over which workloads run, with their numbers, as the first flow of each workload shows: over
+    /// `[transport]` none may. All of them where a workload has no flow.
+    fn transports_used(&self) -> Vec<(u16, &TransportConfig)> {
+        let firsts = self.traffic.sources.iter().map(|source| source.clone_box().next());
+        let used: Option<BTreeSet<u16>> = firsts.map(|flow| Some(flow?.transport)).collect();
+        let used = used.filter(|used| !used.is_empty());
+        let is_used = |index: u16| used.as_ref().is_none_or(|used| used.contains(&index));
+        (0..).zip(&self.transports).filter(|&(index, _)| is_used(index)).collect()
     }
 
     /// What its transports may know about it.

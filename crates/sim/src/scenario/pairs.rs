@@ -16,7 +16,6 @@ use crate::net::loss::LinkLoss;
 use crate::topology::NodeKind;
 use crate::transport::{NicPolicy, Overtaken, TransportConfig, largest_packet, rounded};
 use crate::units::{Bytes, Rate, Time};
-use std::collections::BTreeSet;
 
 /// Share of the packets whose answer arrives, below which timeouts determine what happens.
 const FEW_ANSWERS: f64 = 0.5;
@@ -36,9 +35,8 @@ const FEW_ABORTED: f64 = 0.001;
 /// What deserves a look because of two parts that do not suit each other.
 pub fn warnings(scenario: &Scenario) -> Vec<String> {
     let reorders = reorders(scenario);
-    let used = transports_used(scenario);
     let mut found = Vec::new();
-    for (transport, index) in scenario.transports.iter().zip(0..).filter(|&(_, index)| used(index)) {
+    for (index, transport) in scenario.transports_used() {
         let in_order = scenario.host.resequencing.is_some();
         let overtaken = reorders.as_ref().filter(|_| !in_order);
         found.extend(overtaken.and_then(|reason| takes_for_loss(scenario, transport, reason)));
@@ -62,14 +60,6 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
     found.extend(never_apart_again(scenario));
     found.extend(super::cut_off::warning(scenario));
     found
-}
-
-/// Whether a workload runs over the transport of this number, as its first flow shows: over `[transport]` none may. Where a workload
-/// has no flow, all count.
-fn transports_used(scenario: &Scenario) -> impl Fn(u16) -> bool + use<> {
-    let firsts = scenario.traffic.sources.iter().map(|source| source.clone_box().next());
-    let used: Option<BTreeSet<u16>> = firsts.map(|flow| Some(flow?.transport)).collect();
-    move |index| used.as_ref().is_none_or(|used| used.contains(&index))
 }
 
 /// Messages of a job on connections of their own stay together once something has held them up.
@@ -264,7 +254,7 @@ fn in_turn(scenario: &Scenario) -> (Time, &'static str) {
         rate.transmission_time(u64::midpoint(kmin.0, kmax.0))
     };
     let round_trip = scenario.network.base_rtt(1000, &Rules::none()).0;
-    let full = scenario.transports.iter().any(|transport| fills_buffers(scenario, transport));
+    let full = scenario.transports_used().iter().any(|(_, transport)| fills_buffers(scenario, transport));
     if let Some(waits) = slowest_between_switches(scenario).filter(|_| full).map(|rate| {
         let room = scenario.switch.queues().map(|queue| capacity(queue, scenario)).max();
         rate.transmission_time(room.unwrap_or(scenario.switch.buffer).0)

@@ -267,6 +267,20 @@ impl<'d> Section<'d> {
         self.warn(format!("{path} of the file is ignored: --set chose another kind than the file"));
     }
 
+    /// What `--set` gave inside of a table of the file that is left out goes with it.
+    fn warn_set_left_out(&mut self, key: &str, node: &Node) {
+        if let Origin::Set(text) = &node.origin {
+            let path = self.path_of(key);
+            return self
+                .warn(format!("--set {text} is ignored: the kind that --set chose does not take {path}"));
+        }
+        match &node.data {
+            Data::Table(table) => table.entries.iter().for_each(|one| self.warn_set_left_out(key, &one.node)),
+            Data::List(nodes) => nodes.iter().for_each(|one| self.warn_set_left_out(key, one)),
+            Data::Scalar(_) => {}
+        }
+    }
+
     /// The tables of the list under `key`: `[[key]]`. A single table counts as a list of one.
     pub fn children(&mut self, key: &str) -> Vec<Section<'d>> {
         let path = self.path_of(key);
@@ -352,6 +366,7 @@ impl<'d> Section<'d> {
             }
             if left_out {
                 self.warn_left_out(&key);
+                self.warn_set_left_out(&key, &entry.node);
                 continue;
             }
             self.complain_unknown(&key, prefix, entry);
@@ -368,10 +383,11 @@ impl<'d> Section<'d> {
 
     fn complain_unknown(&mut self, key: &str, prefix: &str, entry: &Entry) {
         let path = self.path_of(key);
+        let origin = if from_file(entry) { entry.origin.clone() } else { entry.node.origin.clone() };
         let before = self.unknown.replace(self.unknown.get() + 1);
         if before >= EXPLAINED {
             let message = "unknown key".to_string();
-            self.findings.problems.push(Problem::new(self.file, entry.origin.clone(), &path, message));
+            self.findings.problems.push(Problem::new(self.file, origin, &path, message));
             return;
         }
         // Known names at the same level, without what lies below them.
@@ -403,7 +419,7 @@ impl<'d> Section<'d> {
             Some(near) => format!("unknown key: did you mean \"{near}\"? (known: {list})"),
             None => format!("unknown key (known: {list})"),
         };
-        self.findings.problems.push(Problem::new(self.file, entry.origin.clone(), &path, message));
+        self.findings.problems.push(Problem::new(self.file, origin, &path, message));
     }
 
     pub fn path_of(&self, key: &str) -> String {

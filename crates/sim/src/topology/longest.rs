@@ -374,11 +374,23 @@ fn ports_of(routes: &Routes, node: NodeId, column: usize, limit: usize) -> Chunk
         let ports = routes.ports_to(node, column as u32 * TARGETS + place as u32);
         &ports[..ports.len().min(limit)]
     });
-    for place in 0..ports.len() {
-        if chunk[place].1 == 0 {
-            let alike = |&other: &usize| ports[other] == ports[place];
-            let mask = (place..ports.len()).filter(alike).fold(0, |mask, other| mask | 1 << other);
-            (place..ports.len()).filter(alike).for_each(|other| chunk[other] = (ports[place], mask));
+    // Few lists differ. Most have one port, which tells them apart without a look at the rest.
+    let mut distinct: Vec<(Option<u32>, usize, u64)> = Vec::new();
+    for (place, &own) in ports.iter().enumerate() {
+        let first = own.first().copied();
+        let alike = |&&mut (known, at, _): &&mut (Option<u32>, usize, u64)| {
+            known == first && (ports[at].len() == 1 && own.len() == 1 || ports[at] == own)
+        };
+        match distinct.iter_mut().find(alike) {
+            Some((_, _, mask)) => *mask |= 1 << place,
+            None => distinct.push((first, place, 1 << place)),
+        }
+    }
+    for (_, at, mask) in distinct {
+        let mut left = mask;
+        while left != 0 {
+            chunk[left.trailing_zeros() as usize] = (ports[at], mask);
+            left &= left - 1;
         }
     }
     chunk

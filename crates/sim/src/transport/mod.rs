@@ -480,17 +480,14 @@ pub fn refusals(transports: &[TransportConfig], run: &RunContext) -> Vec<(&'stat
     refused
 }
 
-/// Warnings of the transports of a run: of each kind those of the first that has any.
-pub fn warnings(transports: &[TransportConfig], run: &RunContext) -> Vec<String> {
-    let mut found: Vec<(&str, String)> = Vec::new();
-    for transport in transports {
-        if found.iter().all(|(name, _)| *name != transport.name()) {
-            let warnings = each_kind!(transport, own => own.warnings(run));
-            let warnings = warnings.into_iter().chain(asks_for_all_links(transport, run));
-            found.extend(warnings.map(|warning| (transport.name(), warning)));
-        }
-    }
-    found.into_iter().map(|(_, warning)| warning).chain(strict_classes(transports, run)).collect()
+/// Warnings of transports of a run; what several have is repeated.
+pub fn warnings(transports: &[&TransportConfig], run: &RunContext) -> Vec<String> {
+    let own = |transport: &&TransportConfig| {
+        let mut found = each_kind!(*transport, own => own.warnings(run));
+        found.extend(asks_for_all_links(transport, run));
+        found
+    };
+    transports.iter().flat_map(own).chain(strict_classes(transports, run)).collect()
 }
 
 /// Receivers ask at the rate of all their links for what may come by one of them.
@@ -510,10 +507,11 @@ fn asks_for_all_links(transport: &TransportConfig, run: &RunContext) -> Option<S
 
 /// Ports that serve by strict priority, and long flows of different transports in different classes: the last class of
 /// a transport is that of its long flows.
-fn strict_classes(transports: &[TransportConfig], run: &RunContext) -> Option<String> {
+fn strict_classes(transports: &[&TransportConfig], run: &RunContext) -> Option<String> {
     let strict = run.switch.queues().any(|queue| queue.facts().serves_by_class);
     let last = |transport: &TransportConfig| u8::BITS - 1 - transport.classes().max(1).leading_zeros();
-    let mut classes: Vec<(u32, &str)> = firsts(transports).map(|own| (last(own), own.name())).collect();
+    let mut classes: Vec<(u32, &str)> =
+        firsts(transports.iter().copied()).map(|own| (last(own), own.name())).collect();
     classes.sort_by_key(|&(class, _)| class);
     let (first, lowest) = (classes.first()?.0, classes.last()?.0);
     (strict && first < lowest).then(|| {
@@ -528,9 +526,11 @@ fn strict_classes(transports: &[TransportConfig], run: &RunContext) -> Option<St
 }
 
 /// The first transport of each kind: a host has one of each, which takes the flows of all of that kind.
-pub fn firsts(transports: &[TransportConfig]) -> impl Iterator<Item = &TransportConfig> {
+pub fn firsts<'t>(
+    transports: impl IntoIterator<Item = &'t TransportConfig>,
+) -> impl Iterator<Item = &'t TransportConfig> {
     let mut known = Vec::new();
-    transports.iter().filter(move |transport| {
+    transports.into_iter().filter(move |transport| {
         let new = !known.contains(&transport.name());
         known.push(transport.name());
         new

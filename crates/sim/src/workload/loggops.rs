@@ -61,14 +61,26 @@ impl Machine {
     /// first: `atlahs-ai,S=65535`.
     pub fn read(text: &str) -> Result<Machine, String> {
         let mut machine = Machine::default();
+        let mut given: Vec<&str> = Vec::new();
         for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
             if let Some((_, named)) = MACHINES.iter().find(|(name, _)| *name == part) {
+                if !given.is_empty() {
+                    return Err(format!(
+                        "{part} replaces what is given before it: name one machine, and first"
+                    ));
+                }
                 machine = *named;
+                given.push(part);
                 continue;
             }
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| format!("expected settings such as L=2500,o=1500, or a machine (atlahs-ai, atlahs-hpc), found \"{part}\""))?;
+            let key = key.trim();
+            if given.contains(&key) {
+                return Err(format!("{key} is given twice"));
+            }
+            given.push(key);
             let number = value.trim().parse::<f64>().ok().filter(|v| *v >= 0.0 && *v <= 1e15);
             let number = number.ok_or_else(|| format!("{key}: expected a number, found \"{value}\""))?;
             let whole = || match number.fract() == 0.0 {
@@ -77,7 +89,7 @@ impl Machine {
                     Err(format!("{key}: expected a whole number (of ns, S of bytes), found \"{value}\""))
                 }
             };
-            match key.trim() {
+            match key {
                 "L" => machine.l = whole()?,
                 "o" => machine.o = whole()?,
                 "g" => machine.g = whole()?,

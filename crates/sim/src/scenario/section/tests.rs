@@ -93,6 +93,37 @@ fn another_kind_by_set_leaves_out_a_scheme_inside_that_does_not_fit_it() {
 }
 
 #[test]
+fn what_set_gives_in_a_table_of_the_file_that_is_left_out_is_named_itself() {
+    let mut table = parse("[outer]\ninner = { kind = \"hpcc\", eta = 0.9 }\n", "s.toml").unwrap();
+    for (path, text) in [("outer.kind", "dctcp"), ("outer.inner.eta", "0.8")] {
+        set(&mut table, path, text, "s.toml").unwrap();
+    }
+    let mut root = Section::root(&table, "s.toml");
+    let mut outer = root.child("outer");
+    outer.kind("outer", Some("hpcc"), KINDS, "");
+    root.absorb("outer", outer);
+    assert_eq!(
+        root.finish().warnings,
+        [
+            "outer.inner of the file is ignored: --set chose another kind than the file",
+            "--set outer.inner.eta=0.8 is ignored: the kind that --set chose does not take outer.inner"
+        ]
+    );
+}
+
+#[test]
+fn an_unknown_key_that_set_overwrites_is_reported_with_its_argument() {
+    let mut table = parse("[outer]\nbeta = 0.9\n", "s.toml").unwrap();
+    set(&mut table, "outer.beta", "0.8", "s.toml").unwrap();
+    let mut root = Section::root(&table, "s.toml");
+    let mut outer = root.child("outer");
+    outer.kind("outer", Some("hpcc"), KINDS, "");
+    root.absorb("outer", outer);
+    let found = problems(&root.finish());
+    assert!(found[0].starts_with("--set outer.beta=0.8: unknown key"), "{found:?}");
+}
+
+#[test]
 fn the_default_kind_by_set_keeps_the_keys_that_the_file_gives_for_it() {
     let mut table = parse("[controller]\neta = 0.9\n", "s.toml").unwrap();
     set(&mut table, "controller.kind", "hpcc", "s.toml").unwrap();

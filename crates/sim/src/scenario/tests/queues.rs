@@ -141,3 +141,29 @@ fn a_transport_that_no_workload_has_is_not_warned_of() {
     assert_eq!(of(""), 1);
     assert_eq!(of("transport = { recovery = \"selective-repeat\", mtu = \"4KB\" }"), 0);
 }
+
+/// Warnings of the transports themselves, as of keys of their controllers: at 1 Gb/s published rates and intervals
+/// do not suit.
+#[test]
+fn every_transport_in_use_is_warned_of_and_no_other() {
+    let of = |kinds: [&str; 3]| {
+        let mut text =
+            "[topology]\nkind = \"star\"\nhosts = 4\nhost_link = { rate = \"1Gbps\", delay = \"1us\" }\n"
+                .to_string();
+        text += &format!("[transport]\ncontroller = {{ kind = \"{}\" }}\n", kinds[0]);
+        for kind in &kinds[1..] {
+            text += &format!(
+                "[[workload]]\nkind = \"permutation\"\ntransport = {{ controller = {{ kind = \"{kind}\" }} }}\n"
+            );
+        }
+        let warnings = load_with(&text, &[]).unwrap().warnings;
+        ["rai", "increase_interval"].map(|key| {
+            let start = format!("transport.controller.{key} = ");
+            warnings.iter().filter(|text| text.starts_with(&start)).count()
+        })
+    };
+    assert_eq!(of(["none", "hpcc", "dcqcn"]), [1, 1]);
+    assert_eq!(of(["none", "dcqcn", "hpcc"]), [1, 1]);
+    assert_eq!(of(["dcqcn", "hpcc", "hpcc"]), [1, 0]);
+    assert_eq!(of(["hpcc", "dcqcn", "dcqcn"]), [0, 1]);
+}

@@ -104,3 +104,13 @@ fn many_that_send_to_few_are_tried_a_few_times_each() {
         }
     }
 }
+
+#[test]
+fn a_parameter_of_a_machine_is_given_once_and_after_its_name() {
+    let error = |text: &str| Machine::read(text).expect_err("refused");
+    assert_eq!(error("L=1,L=2"), "L is given twice");
+    assert_eq!(error("L=1, L =1"), "L is given twice");
+    assert!(error("L=1,atlahs-ai").starts_with("atlahs-ai replaces what is given before it"));
+    assert!(error("atlahs-hpc,atlahs-ai").starts_with("atlahs-ai replaces what is given before it"));
+    assert!(Machine::read("atlahs-ai,L=1,G=2").is_ok());
+}
