@@ -54,9 +54,9 @@ impl Link {
         })
     }
 
-    /// The interface that a frame's own header states, of `tcpdump -i any`: in version 2 of Linux cooked links
-    /// the number that Linux gives it; version 1 states the direction alone, 0 if the packet was received
-    /// and 1 if it was sent.
+    /// The interface that a frame's own header states, of `tcpdump -i any`: in version 2 of Linux cooked
+    /// links the number that Linux gives it; version 1 states the direction alone, 0 if the packet was
+    /// received and 1 if it was sent.
     pub fn interface(self, frame: &[u8]) -> Option<u32> {
         match self {
             Link::LinuxCooked => u16_at(frame, 0).map(|kind| u32::from(kind == COOKED_SENT)),
@@ -251,7 +251,8 @@ impl<'a> Ip<'a> {
         FlowKey { vni, ..packet.own_flow() }
     }
 
-    /// The packet inside of a tunnel, and its network; None: this is no tunnel, or that packet cannot be read.
+    /// The packet inside of a tunnel, and its network; None: this is no tunnel, or that packet cannot be
+    /// read.
     fn inside(&self) -> Option<(Ip<'a>, Option<u32>)> {
         if self.fragment {
             return None;
@@ -329,8 +330,8 @@ pub(crate) fn gre_header_bytes(flags: u8) -> usize {
     4 + 4 * (flags & 0xb0).count_ones() as usize
 }
 
-/// What tells flows apart: the five-tuple, the network if it lies in a tunnel, and the namespace of an IOAM trace: a packet
-/// may have a trace of each, with nodes of its own.
+/// What tells flows apart: the five-tuple, the network if it lies in a tunnel, and the namespace of an IOAM
+/// trace: a packet may have a trace of each, with nodes of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
     pub source: IpAddr,

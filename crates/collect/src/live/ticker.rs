@@ -31,7 +31,7 @@ pub struct Ticker {
     every: Duration,
     started_ns: u64,
     interval: u64,
-    /// When the last intervals closed, the oldest first: as many as it takes to see a rise.
+    /// When the last intervals closed, the oldest first, for the number of intervals that a rise needs.
     closed_ns: [u64; INTERVALS as usize],
     watch: Watch,
     events: BTreeMap<String, u64>,
