@@ -97,6 +97,8 @@ def test_bytes_are_read_with_their_unit():
         for text, unit in ((f"{size / 10}KB", 100), (f"{size / 100}MB", 10_000)):
             assert int(quantities.parse_bytes(text)) == size * unit
     assert quantities.parse_bytes("32MiB") == 32 * 2**20
+    with pytest.raises(InputError, match=r"a size below 2\^64 B, found 1\.0e\+23 B"):
+        quantities.parse_bytes("99999999999TB")
     for wrong in ("200", "KB", "1.2.3KB", "5 parsecs"):
         with pytest.raises(InputError):
             quantities.parse_bytes(wrong)

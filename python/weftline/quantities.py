@@ -22,8 +22,11 @@ _RATE = re.compile(r"\s*([0-9.]+)\s*([KMGT]?)bps\s*\Z")
 
 
 def parse_bytes(text: str) -> float:
-    """Return the bytes of ``"200KB"``."""
-    return _parsed(_QUANTITY, text, _BYTES, 'a size with its unit such as "200KB"')
+    """Return the bytes of ``"200KB"``, below 2^64."""
+    size = _parsed(_QUANTITY, text, _BYTES, 'a size with its unit such as "200KB"')
+    if size >= 2**64:
+        raise InputError(f"expected a size below 2^64 B, found {size:.1e} B")
+    return size
 
 
 def parse_rate(text: str) -> float:

@@ -559,7 +559,13 @@ def test_the_command_writes_a_trace_and_says_what_it_left_out(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["addresses"]["10.0.0.3"] == 0
     assert main([*arguments, "--kind", "pcab"]) == 2
     assert 'did you mean "pcap"' in capsys.readouterr().err
-    assert main([*arguments, "--idle", "1"]) == 2
+    for option, value, problem in (
+        ("--idle", "1", "--idle: expected a time"),
+        ("--min-size", "1", "--min-size: expected a size with its unit"),
+        ("--min-size", "99999999999TB", "--min-size: expected a size below 2^64 B"),
+    ):
+        assert main([*arguments, option, value]) == 2
+        assert problem in capsys.readouterr().err
     assert main(["import", str(path), "--out", str(tmp_path / "none" / "f.csv")]) == 2
     assert "f.csv: No such file" in capsys.readouterr().err
 

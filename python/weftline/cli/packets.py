@@ -147,6 +147,7 @@ def _links(path: Path, ended: Callable[[str], None]) -> dict[str, dict[str, Any]
 def _import(options: argparse.Namespace) -> int:
     from weftline import quantities
     from weftline.errors import InputError, nearest
+    from weftline.measures import flow_rows
     from weftline.packets import sampling, traces
 
     if _is_graph(options.files[0]):
@@ -170,8 +171,8 @@ def _import(options: argparse.Namespace) -> int:
         kind=options.kind,
         table=options.map,
         host_count=options.hosts,
-        idle_ns=int(quantities.parse_time_ns(options.idle)),
-        min_size=int(quantities.parse_bytes(_min_size(options))),
+        idle_ns=_idle_ns(options.idle),
+        min_size=flow_rows.size_of(_min_size(options), "--min-size"),
         header_bytes=options.header,
         partial=options.partial,
     )
@@ -321,6 +322,16 @@ def _import_graph(options: argparse.Namespace) -> int:
     for text in found.get("waiting", []):
         print(f"never done: {text}")
     return status
+
+
+def _idle_ns(text: str) -> int:
+    from weftline import quantities
+    from weftline.errors import InputError
+
+    try:
+        return int(quantities.parse_time_ns(text))
+    except InputError as error:
+        raise InputError(f"--idle: {error}") from None
 
 
 def _min_size(options: argparse.Namespace) -> str:

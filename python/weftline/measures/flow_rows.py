@@ -166,12 +166,9 @@ def size_of(given: object, name: str) -> int:
     """Return a size in bytes: a whole number from 0, or text such as ``"10KB"``."""
     if isinstance(given, str):
         try:
-            size = int(quantities.parse_bytes(given))
+            return int(quantities.parse_bytes(given))
         except InputError as error:
             raise InputError(f"{name}: {error}") from None
-        if size >= 2**64:
-            raise InputError(f"{name}: expected a size below 2^64 B, found {size:.1e} B")
-        return size
     try:
         size = int(given) if isinstance(given, float) and given.is_integer() else operator.index(given)  # type: ignore[arg-type]
     except TypeError:
