@@ -179,6 +179,46 @@ def test_a_value_that_a_method_returns_is_ignored_with_a_warning_and_a_generator
 
 
 @pytest.mark.parametrize("name", ["rate_bps", "cwnd_bytes"])
+def test_an_attribute_that_is_missing_within_a_property_is_an_error_of_the_property(run, name):
+    class Computed(Law):
+        rate_bps, cwnd_bytes = 1e9, None
+
+        def __init__(self, flow):
+            self.flow = flow
+
+    setattr(Computed, name, property(lambda self: self.no_such_name))
+    with pytest.raises(RunFailed, match="has no attribute 'no_such_name'"):
+        run(Computed)
+
+    class Slots:
+        __slots__ = ("cwnd_bytes", "rate_bps")
+
+        def __init__(self, flow):
+            pass
+
+        def on_ack(self, ack):
+            pass
+
+    assert not warnings_of(run(Slots))
+
+
+def test_a_law_that_reads_marks_has_a_warning_where_switches_do_not_mark():
+    class Reads(Law):
+        def on_ack(self, ack):
+            self.halve(ack)
+
+        def halve(self, ack):
+            self.rate_bps = self.rate_bps / 2 if ack.marked else 5e9
+
+    def warns(law):
+        off = {"switch.ecn.enabled": False}
+        found = weftline.Scenario(SCENARIO, set=off, controllers={"x": law}).check()["warnings"]
+        return any('the controller "x" of rdma reacts to marks' in text for text in found)
+
+    assert warns(Reads) and warns(functools.partial(Reads)) and not warns(Law)
+
+
+@pytest.mark.parametrize("name", ["rate_bps", "cwnd_bytes"])
 def test_true_is_neither_a_rate_nor_a_window(run, name):
     with pytest.raises(RunFailed, match=f"{name} is True: expected a number of"):
         run(law(name, True))

@@ -212,8 +212,8 @@ pub fn external(classes: Option<Bound<'_, PyDict>>) -> PyResult<(Vec<ExternalCon
                 "controllers: \"{name}\" is {class}, expected a class with on_ack(self, ack)"
             )));
         }
-        let needs_int = needs_int(&class)?;
-        laws.push(Law { name, needs_int, class: class.unbind(), notes: Arc::default() });
+        let (needs_int, reads_marks) = (needs_int(&class)?, reads_marks(&class)?);
+        laws.push(Law { name, needs_int, reads_marks, class: class.unbind(), notes: Arc::default() });
     }
     let notes = laws.iter().map(|law| (law.name.clone(), law.notes.clone())).collect();
     let failure = Arc::new(Failure { notes, ..Failure::default() });
@@ -236,19 +236,35 @@ fn needs_int(class: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
+/// Whether the code of a class' methods, or of those of a `functools.partial` of one, names `marked`.
+fn reads_marks(class: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let partial = class.py().import("functools")?.getattr("partial")?;
+    let mut class = class.clone();
+    while class.is_instance(&partial)? {
+        class = class.getattr("func")?;
+    }
+    let names_it = |method: Bound<'_, PyAny>| -> PyResult<bool> {
+        method.getattr("__code__")?.getattr("co_names")?.contains("marked")
+    };
+    let names: Vec<String> = class.dir()?.extract()?;
+    Ok(names.iter().any(|name| class.getattr(name.as_str()).and_then(names_it).unwrap_or(false)))
+}
+
 /// A controller in Python.
 struct Law {
     name: String,
     /// A class, or something else that makes the object of a flow.
     class: Py<PyAny>,
     needs_int: bool,
+    /// Its code names the mark of an acknowledgement.
+    reads_marks: bool,
     notes: Arc<LawNotes>,
 }
 
 impl Law {
     fn controller(self, failure: Arc<Failure>) -> ExternalController {
         let name = self.name.as_str().into();
-        let needs = Needs { int: self.needs_int, ..Needs::window(Window::None) };
+        let needs = Needs { int: self.needs_int, marks: self.reads_marks, ..Needs::window(Window::None) };
         let make = move |flow: &FlowContext, _: usize| -> Box<dyn CongestionController + Send> {
             let number = flow.flow;
             let object = Python::attach(|py| self.object(py, flow).map(Bound::unbind));
@@ -400,14 +416,18 @@ impl PythonController {
 }
 
 /// A number that the object has under this name; none if it has no such attribute, or if it is None and that
-/// is allowed.
+/// is allowed. An AttributeError within a property of this name is an error, not a missing attribute.
 fn attribute(
     object: &Bound<'_, PyAny>,
     name: &str,
     expected: &str,
     may_be_none: bool,
 ) -> PyResult<Option<f64>> {
-    let Some(value) = object.getattr_opt(name)?.filter(|value| !(may_be_none && value.is_none())) else {
+    let found = object.getattr_opt(name)?;
+    if found.is_none() && is_computed(object, name)? {
+        object.getattr(name)?;
+    }
+    let Some(value) = found.filter(|value| !(may_be_none && value.is_none())) else {
         return Ok(None);
     };
     match value.extract::<f64>() {
@@ -417,6 +437,13 @@ fn attribute(
             Err(input(format!("{name} is {found}: expected {expected}")))
         }
     }
+}
+
+/// Whether the class of an object computes this attribute, as a property does; a slot without a value is none.
+fn is_computed(object: &Bound<'_, PyAny>, name: &str) -> PyResult<bool> {
+    let slot = object.py().import("types")?.getattr("MemberDescriptorType")?;
+    let of_class = object.get_type().getattr_opt(name)?;
+    of_class.map_or(Ok(false), |found| Ok(!found.is_instance(&slot)?))
 }
 
 impl CongestionController for PythonController {
