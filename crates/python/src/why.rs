@@ -292,8 +292,16 @@ fn chosen_step<'o>(
             Some(step) if step.finish.is_some() => Ok(step),
             Some(_) => Err(input(format!("step {number}: it had not ended when the run did"))),
             None => {
-                let last = steps().map(|step| step.step).max().unwrap_or(0);
-                Err(input(format!("step {number}: there is no such step; steps are 0 to {last}")))
+                // Those that had not begun have no record.
+                let of_job = jobs.iter().filter(|one| chosen.is_none_or(|chosen| chosen == **one));
+                let graphs = of_job.filter_map(|one| sources[one.workload].graph());
+                let count = graphs.map(|graph| graph.steps()).max().unwrap_or(0);
+                Err(input(match number < count {
+                    true => format!("step {number}: it had not begun when the run ended"),
+                    false => {
+                        format!("step {number}: there is no such step; steps are 0 to {}", count.max(1) - 1)
+                    }
+                }))
             }
         },
         Step::Slowest => {
