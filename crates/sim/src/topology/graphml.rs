@@ -1,5 +1,5 @@
 //! GraphML as the Topology Zoo writes it: `<key>` declares the attributes, `<data>` of nodes and edges
-//! contains them.
+//! contains them, and `<default>` of a key holds where there is none. Upper and lower case are alike in names.
 //!
 //! Source: Brandes et al., "GraphML Progress Report", Graph Drawing 2001. Nested graphs, hyperedges and ports
 //! are not supported; unknown elements are skipped.
@@ -30,12 +30,22 @@ pub fn read(
     network().map_err(|error: TopologyError| error.in_file(file))
 }
 
-/// The element to which `<data>` belongs.
+/// The element to which `<data>` belongs, or `<default>`.
 #[derive(Clone, Copy, PartialEq)]
 enum Within {
     Nothing,
+    Key,
     Node,
     Edge,
+}
+
+/// What a `<key>` states for elements without data of its own.
+struct Stated {
+    line: usize,
+    name: String,
+    /// "node", "edge", or "all".
+    of: String,
+    value: String,
 }
 
 struct Document {
@@ -43,8 +53,9 @@ struct Document {
     graph: Graph,
     /// Name of the attribute for each key's id.
     names: FxHashMap<String, String>,
+    defaults: Vec<Stated>,
     within: Within,
-    /// Attribute of the open `<data>` element, and its text so far.
+    /// Attribute of the open `<data>` or `<default>` element, and its text so far.
     data: Option<(String, String)>,
     is_graphml: bool,
 }
@@ -55,6 +66,7 @@ impl Document {
             lines: Lines::of(text),
             graph: Graph::default(),
             names: FxHashMap::default(),
+            defaults: Vec::new(),
             within: Within::Nothing,
             data: None,
             is_graphml: false,
@@ -114,8 +126,12 @@ impl Document {
             "key" => {
                 let id = required(element, "id", line)?;
                 let name = attribute(element, "attr.name", line)?.unwrap_or_else(|| id.clone());
+                let of = attribute(element, "for", line)?.unwrap_or_else(|| "all".to_string());
+                self.defaults.push(Stated { line, name: name.clone(), of, value: String::new() });
                 self.names.insert(id, name);
+                self.within = Within::Key;
             }
+            "default" if self.within == Within::Key => self.data = Some((String::new(), String::new())),
             "node" => {
                 self.graph.places.push(Place {
                     line,
@@ -123,14 +139,16 @@ impl Document {
                     ..Place::default()
                 });
                 self.within = Within::Node;
+                self.set_defaults("node")?;
             }
             "edge" => {
                 let source = required(element, "source", line)?;
                 let target = required(element, "target", line)?;
                 self.graph.edges.push(Edge { line, source, target, ..Edge::default() });
                 self.within = Within::Edge;
+                self.set_defaults("edge")?;
             }
-            "data" if self.within != Within::Nothing => {
+            "data" if matches!(self.within, Within::Node | Within::Edge) => {
                 let key = required(element, "key", line)?;
                 let name = self.names.get(&key).cloned().unwrap_or(key);
                 self.data = Some((name, String::new()));
@@ -142,6 +160,18 @@ impl Document {
 
     fn close(&mut self, element: &str, line: usize) -> Result<(), TopologyError> {
         match element {
+            "default" if self.within == Within::Key => {
+                let value = self.data.take().map(|(_, value)| value);
+                if let Some((last, value)) = self.defaults.last_mut().zip(value) {
+                    last.value = value.trim().to_string();
+                }
+                Ok(())
+            }
+            "key" => {
+                self.defaults.pop_if(|last| last.value.is_empty());
+                self.within = Within::Nothing;
+                Ok(())
+            }
             "data" => match self.data.take() {
                 Some((name, value)) => self.set(&name, value.trim(), line),
                 None => Ok(()),
@@ -152,6 +182,15 @@ impl Document {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Gives the last element what keys state for those of its kind.
+    fn set_defaults(&mut self, kind: &str) -> Result<(), TopologyError> {
+        let defaults = std::mem::take(&mut self.defaults);
+        let mut own = defaults.iter().filter(|default| default.of == kind || default.of == "all");
+        own.try_for_each(|Stated { line, name, value, .. }| self.set(name, value, *line))?;
+        self.defaults = defaults;
+        Ok(())
     }
 
     fn add(&mut self, part: &str) {
@@ -172,13 +211,13 @@ impl Document {
         }
         let place = self.graph.places.last_mut().filter(|_| self.within == Within::Node);
         let edge = self.graph.edges.last_mut().filter(|_| self.within == Within::Edge);
-        match (name, place, edge) {
+        match (name.to_ascii_lowercase().as_str(), place, edge) {
             ("label", Some(place), _) => place.label = value.to_string(),
-            ("Latitude", Some(place), _) => place.latitude = number()?,
-            ("Longitude", Some(place), _) => place.longitude = number()?,
-            ("LinkSpeedRaw", _, Some(edge)) => edge.speed = number()?,
-            ("LinkSpeed", _, Some(edge)) => edge.number = value.to_string(),
-            ("LinkSpeedUnits", _, Some(edge)) => edge.unit = value.to_string(),
+            ("latitude", Some(place), _) => place.latitude = number()?,
+            ("longitude", Some(place), _) => place.longitude = number()?,
+            ("linkspeedraw", _, Some(edge)) => edge.speed = number()?,
+            ("linkspeed", _, Some(edge)) => edge.number = value.to_string(),
+            ("linkspeedunits", _, Some(edge)) => edge.unit = value.to_string(),
             _ => {}
         }
         Ok(())

@@ -75,3 +75,32 @@ fn each_defect_is_reported_with_its_line() {
     );
     assert!(cut("<node id=\"1\"").contains("within the <graph>"));
 }
+
+#[test]
+fn what_a_key_states_as_default_holds_where_an_element_has_no_data() {
+    let with_default = |default: &str| {
+        let key = "for=\"edge\" id=\"d1\" />";
+        let text = TWO.replacen(
+            key,
+            &format!("for=\"edge\" id=\"d1\"><desc>Speed</desc><default>{default}</default></key>"),
+            1,
+        );
+        text.replacen("<data key=\"d1\">10000000000.0</data>", "", 1)
+    };
+    let (t, warnings) = read(with_default("25e9").as_bytes(), "z.graphml", &ZooOptions::default()).unwrap();
+    assert_eq!((t.links[2].rate, warnings), (Rate::from_gbps(25), Vec::new()));
+    assert_eq!(error(&with_default("fast")), "z.graphml:3: LinkSpeedRaw: expected a number, found \"fast\"");
+    let stated =
+        TWO.replacen("for=\"edge\" id=\"d1\" />", "for=\"edge\" id=\"d1\"><default>25e9</default></key>", 1);
+    let (t, _) = read(stated.as_bytes(), "z.graphml", &ZooOptions::default()).unwrap();
+    assert_eq!(t.links[2].rate, Rate::from_gbps(10));
+}
+
+#[test]
+fn names_of_attributes_may_be_in_lower_case() {
+    let text = TWO.replace("LinkSpeedRaw", "linkspeedraw").replace("Latitude", "latitude");
+    let (t, warnings) =
+        read(text.replace("Longitude", "longitude").as_bytes(), "z.graphml", &ZooOptions::default()).unwrap();
+    assert_eq!((t.links[2].rate, warnings), (Rate::from_gbps(10), Vec::new()));
+    assert_eq!(t.links[2].delay, Time::from_ns(50_037_717));
+}
