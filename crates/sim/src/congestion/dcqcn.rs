@@ -267,8 +267,8 @@ impl CongestionController for Dcqcn {
         }
     }
 
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
-        out.push(("alpha", self.alpha));
+    fn internals(&self, now: Time, out: &mut Vec<(&'static str, f64)>) {
+        out.push(("alpha", self.alpha_before(now)));
         out.push(("target_bps", self.target as f64));
     }
 }
@@ -341,8 +341,7 @@ impl Dcqcn {
 
     /// Updates alpha to the last tick strictly before `end`; only the first tick can have a mark to count.
     fn take_ticks_before(&mut self, end: Time) {
-        let span = end.saturating_sub(self.alpha_tick).0.saturating_sub(1);
-        let ticks = span / self.alpha_interval.0;
+        let ticks = self.ticks_before(end);
         self.alpha_tick = self.alpha_tick.saturating_add(Time(ticks * self.alpha_interval.0));
         for _ in 0..ticks {
             let decayed = (1.0 - self.g) * self.alpha;
@@ -355,6 +354,20 @@ impl Dcqcn {
                 break;
             }
         }
+    }
+
+    /// Ticks that alpha does not include yet.
+    fn ticks_before(&self, end: Time) -> u64 {
+        end.saturating_sub(self.alpha_tick).0.saturating_sub(1) / self.alpha_interval.0
+    }
+
+    /// Alpha after the last tick strictly before `end`, but for the last bits of the product.
+    fn alpha_before(&self, end: Time) -> f64 {
+        let Some(later) = self.ticks_before(end).checked_sub(1).filter(|_| self.first_cnp.is_some()) else {
+            return self.alpha;
+        };
+        let mark = if self.alpha_cnp { self.g } else { 0.0 };
+        ((1.0 - self.g) * self.alpha + mark) * libm::pow(1.0 - self.g, later as f64)
     }
 
     /// First point of the grid t0 + 1 ns + k * interval that is not before `now`.

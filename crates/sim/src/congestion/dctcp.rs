@@ -19,7 +19,7 @@ use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::parameters::Parameters;
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "dctcp",
@@ -137,7 +137,7 @@ impl CongestionController for Dctcp {
         }
     }
 
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+    fn internals(&self, _now: Time, out: &mut Vec<(&'static str, f64)>) {
         out.push(("alpha", self.alpha));
     }
 }

@@ -113,8 +113,8 @@ impl CongestionController for External {
     fn on_timeout(&mut self, now: Time, control: &mut Control) {
         self.steer(control, now, |law, control| law.on_timeout(now, control));
     }
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
-        guarded("controller", &self.name, || self.law.internals(out));
+    fn internals(&self, now: Time, out: &mut Vec<(&'static str, f64)>) {
+        guarded("controller", &self.name, || self.law.internals(now, out));
     }
 }
 

@@ -322,7 +322,7 @@ impl CongestionController for Hpcc {
         }
     }
 
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+    fn internals(&self, _now: Time, out: &mut Vec<(&'static str, f64)>) {
         let hops = self.per_hop.get(..usize::from(self.kept)).unwrap_or_default();
         let shown = hops.iter().min_by_key(|hop| hop.rate).unwrap_or(&self.reference);
         out.push(("u", shown.u));

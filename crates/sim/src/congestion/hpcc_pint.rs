@@ -22,7 +22,7 @@ use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::parameters::Parameters;
-use crate::units::Rate;
+use crate::units::{Rate, Time};
 
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "hpcc-pint",
@@ -155,7 +155,7 @@ impl CongestionController for HpccPint {
         }
     }
 
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+    fn internals(&self, _now: Time, out: &mut Vec<(&'static str, f64)>) {
         out.push(("u", self.reference.u));
         out.push(("r_ref_bps", self.reference.rate as f64));
     }

@@ -119,8 +119,8 @@ pub trait CongestionController {
     fn on_timer(&mut self, _timer: usize, _now: Time, _control: &mut Control) {}
     /// The retransmission timeout expired: nothing was acknowledged for that time.
     fn on_timeout(&mut self, _now: Time, _control: &mut Control) {}
-    /// Internal quantities for series, as (name with unit, value): alpha, u, ...
-    fn internals(&self, _out: &mut Vec<(&'static str, f64)>) {}
+    /// Internal quantities at a moment, for series, as (name with unit, value): alpha, u, ...
+    fn internals(&self, _now: Time, _out: &mut Vec<(&'static str, f64)>) {}
 }
 
 /// The window that the transport applies in addition to the rate.
@@ -433,8 +433,8 @@ impl CongestionController for Controller {
     fn on_timeout(&mut self, now: Time, control: &mut Control) {
         each!(self, law => law.on_timeout(now, control))
     }
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
-        each!(self, law => law.internals(out))
+    fn internals(&self, now: Time, out: &mut Vec<(&'static str, f64)>) {
+        each!(self, law => law.internals(now, out))
     }
 }
 

@@ -269,7 +269,7 @@ impl CongestionController for PowerTcp {
         }
     }
 
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+    fn internals(&self, _now: Time, out: &mut Vec<(&'static str, f64)>) {
         out.push(("power", self.u));
         out.push(("r_ref_bps", self.reference as f64));
     }

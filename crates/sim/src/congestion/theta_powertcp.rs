@@ -198,7 +198,7 @@ impl CongestionController for ThetaPowerTcp {
         }
     }
 
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+    fn internals(&self, _now: Time, out: &mut Vec<(&'static str, f64)>) {
         out.push(("power", self.u));
         out.push(("r_ref_bps", self.reference as f64));
         out.push(("least_rtt_ns", self.base_rtt_ns as f64));

@@ -185,7 +185,7 @@ impl CongestionController for Timely {
         self.last_rtt_ns = rtt_ns;
     }
 
-    fn internals(&self, out: &mut Vec<(&'static str, f64)>) {
+    fn internals(&self, _now: Time, out: &mut Vec<(&'static str, f64)>) {
         out.push(("rtt_diff_ns", self.rtt_diff_ns));
     }
 }

@@ -432,7 +432,9 @@ impl Simulation {
             let Some(&Some(host)) = self.probes.watched.get(&flow) else { continue };
             let (region, index) = self.places.of_host(host);
             let transports = &self.regions[region].hosts[index as usize].transports;
-            let Some(view) = transports.iter().find_map(|transport| transport.view(flow)) else { continue };
+            let Some(view) = transports.iter().find_map(|transport| transport.view(flow, self.now)) else {
+                continue;
+            };
             let mut values = Vec::new();
             values.extend(view.rate_bps.map(|rate| ("rate_bps", rate)));
             values.extend(view.cwnd_bytes.map(|cwnd| ("cwnd_bytes", cwnd)));

@@ -318,7 +318,7 @@ pub trait Transport {
         None
     }
     /// Internals of a flow that is sent from here.
-    fn view(&self, flow: FlowId) -> Option<FlowView>;
+    fn view(&self, flow: FlowId, now: Time) -> Option<FlowView>;
     /// Adds what it has counted until now.
     fn count(&mut self, _now: Time, _counters: &mut CounterSet) {}
 }
@@ -591,8 +591,8 @@ impl Transport for TransportState {
     fn timeouts(&self, flow: FlowId) -> Option<Timeouts> {
         each_state!(self, t => t.timeouts(flow))
     }
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
-        each_state!(self, t => t.view(flow))
+    fn view(&self, flow: FlowId, now: Time) -> Option<FlowView> {
+        each_state!(self, t => t.view(flow, now))
     }
     fn count(&mut self, now: Time, counters: &mut CounterSet) {
         each_state!(self, t => t.count(now, counters))

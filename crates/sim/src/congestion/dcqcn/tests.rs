@@ -132,6 +132,31 @@ fn an_idle_flow_has_no_timers_once_it_is_back_at_its_rate() {
 }
 
 #[test]
+fn what_is_measured_is_alpha_at_that_moment() {
+    let mut run = Run::new(published());
+    let shown = |run: &Run, now| {
+        let mut out = Vec::new();
+        run.dcqcn.internals(now, &mut out);
+        out[0].1
+    };
+    assert_eq!(shown(&run, us(500)), 1.0, "before the first mark");
+    run.mark(us(0));
+    run.mark(us(10));
+    run.until(us(16) + NS);
+    // The mark at 10 us counts for the tick at 10 us; without another one alpha decays at every tick.
+    let g = 1.0 / 256.0;
+    let at_10_us = (1.0_f64 - g).powi(10) + g;
+    for ticks in [6, 7, 300] {
+        let now = us(10 + ticks) + NS;
+        let law = at_10_us * (1.0_f64 - g).powi(ticks as i32);
+        assert!((shown(&run, now) - law).abs() < 1e-12, "{ticks}: {} and {law}", shown(&run, now));
+    }
+    let before = run.dcqcn.alpha;
+    shown(&run, us(5_000));
+    assert_eq!(run.dcqcn.alpha, before, "measuring changes nothing");
+}
+
+#[test]
 fn a_long_silence_ends_with_an_alpha_at_rest() {
     let mut run = Run::new(published());
     run.mark(us(0));

@@ -39,7 +39,7 @@ impl Run {
     }
     fn internals(&self) -> [f64; 2] {
         let mut out = Vec::new();
-        self.hpcc.internals(&mut out);
+        self.hpcc.internals(self.now, &mut out);
         [out[0].1, out[1].1]
     }
 }

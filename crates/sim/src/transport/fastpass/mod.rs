@@ -244,7 +244,7 @@ impl Transport for Fastpass {
         Some(Timeouts { expired: flow.timeouts, has_earlier: false, until })
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, _now: Time) -> Option<FlowView> {
         let flow = &self.sources[*self.slots.get(&flow)? as usize];
         let internals = vec![
             ("unscheduled_packets", f64::from(flow.unscheduled)),

@@ -226,7 +226,7 @@ impl Transport for Homa {
         Some(Timeouts { expired: message.asks, has_earlier: false, until })
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, _now: Time) -> Option<FlowView> {
         let message = self.outgoing.iter().find(|known| known.flow == flow && !known.done)?;
         let internals = vec![
             ("packets_granted", f64::from(message.granted)),

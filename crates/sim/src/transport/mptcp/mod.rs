@@ -196,7 +196,7 @@ impl Transport for Mptcp {
         Some(Timeouts { expired: sender.timeouts, has_earlier: true, until })
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, _now: Time) -> Option<FlowView> {
         let sender = self.senders.iter().find(|sender| sender.carries(flow) && !sender.over)?;
         // Every subflow keeps its name, whichever others are up.
         let named = sender.paths.iter().zip(SUBFLOW_WINDOWS);

@@ -226,7 +226,7 @@ impl Transport for Ndp {
         Some(Timeouts { expired: flow.timeouts(), has_earlier: false, until })
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, _now: Time) -> Option<FlowView> {
         let flow = self.flows.iter().find(|known| known.flow == flow && !known.done)?;
         let internals = vec![
             ("packets_pulled", f64::from(flow.pulled())),

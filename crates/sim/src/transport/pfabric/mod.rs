@@ -417,7 +417,7 @@ impl Transport for Pfabric {
         }
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, _now: Time) -> Option<FlowView> {
         let flow = self.flows.iter().find(|outgoing| outgoing.flow == flow && !outgoing.done)?;
         let threshold = flow.sender.threshold();
         let threshold = if threshold == u32::MAX { f64::INFINITY } else { f64::from(threshold) };

@@ -237,9 +237,9 @@ impl Transport for Phost {
         Some(Timeouts { expired: flow.requests, has_earlier: false, until })
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, now: Time) -> Option<FlowView> {
         let flow = self.sources.iter().find(|known| known.flow == flow && !known.done)?;
-        let internals = vec![("tokens", flow.tokens() as f64), ("packets_sent", flow.sent as f64)];
+        let internals = vec![("tokens", flow.tokens(now) as f64), ("packets_sent", flow.sent as f64)];
         Some(FlowView { rate_bps: None, cwnd_bytes: None, internals })
     }
 }

@@ -168,8 +168,9 @@ impl SourceFlow {
         !self.tokens.is_empty()
     }
 
-    pub fn tokens(&self) -> usize {
-        self.tokens.len()
+    /// Tokens that may still be spent.
+    pub fn tokens(&self, now: Time) -> usize {
+        self.tokens.iter().filter(|token| token.expires >= now).count()
     }
 
     /// Some token will still be live at this time.
@@ -202,3 +203,6 @@ impl SourceFlow {
 pub fn packets_of(size: u64, config: &PhostConfig) -> u32 {
     u32::try_from(size.div_ceil(u64::from(config.mtu))).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests;

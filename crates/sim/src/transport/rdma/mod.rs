@@ -565,14 +565,14 @@ impl Transport for Rdma {
         Some(self.nics[usize::from(pair.nic)].hold(pair.gate))
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, now: Time) -> Option<FlowView> {
         let pair = self.pairs.iter().find(|pair| !pair.done && pair.carries(flow))?;
         let mut view = FlowView {
             rate_bps: Some(pair.control.rate.0 as f64),
             cwnd_bytes: (pair.window_now > 0).then_some(pair.window_now as f64),
             internals: Vec::new(),
         };
-        pair.controller.internals(&mut view.internals);
+        pair.controller.internals(now, &mut view.internals);
         if let Some(windowed) = &pair.windowed {
             windowed.internals(&mut view.internals);
         }

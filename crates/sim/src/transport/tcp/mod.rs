@@ -404,7 +404,7 @@ impl Transport for Tcp {
         Some(Timeouts { expired: connection.expired, has_earlier: true, until })
     }
 
-    fn view(&self, flow: FlowId) -> Option<FlowView> {
+    fn view(&self, flow: FlowId, _now: Time) -> Option<FlowView> {
         let connection = self.outgoing.alive().find(|connection| connection.carries(flow))?;
         let window = &connection.window;
         let threshold = if window.ssthresh == NO_THRESHOLD { f64::INFINITY } else { window.ssthresh as f64 };
