@@ -61,7 +61,7 @@ use section::Section;
 pub struct Hooks<'a> {
     /// Reads traces in Parquet.
     pub read_parquet: Option<ReadParquet<'a>>,
-    /// Controllers that a scenario may name in addition to the built-in ones, also as `python:NAME`.
+    /// Controllers that a scenario may name as `python:NAME`, in addition to the built-in ones.
     pub controllers: &'a [ExternalController],
 }
 

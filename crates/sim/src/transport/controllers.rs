@@ -1,8 +1,8 @@
 //! The controllers that the flows of a transport may have.
 
 use crate::congestion::window::{self, Profile, WindowConfig};
-use crate::congestion::{self, pair_window};
-use crate::parameters::{Nothing, Parameters, Value};
+use crate::congestion::{self, ExternalController, pair_window};
+use crate::parameters::{Nothing, Parameters, Value, nearest};
 
 /// The default controller of TCP.
 pub const DEFAULT_WINDOW: &str = "cubic";
@@ -27,6 +27,35 @@ pub struct Offered {
     /// Its name in the list of window controllers or of rate controllers.
     pub listed: &'static str,
     pub is_law: bool,
+}
+
+/// The controller from outside that a scenario's `kind` names as `python:NAME`; none if it names another one. Without
+/// the prefix a name is that of a built-in controller, even where one from outside has it too.
+///
+/// Errors: it names none, with what to write instead.
+pub fn from_outside<'a>(
+    kind: &str,
+    given: &'a [ExternalController],
+) -> Result<Option<&'a ExternalController>, String> {
+    let name = kind.strip_prefix("python:").unwrap_or(kind);
+    let found = given.iter().find(|external| *external.name == *name);
+    if name == kind {
+        let is_built_in = pair_window::kinds().iter().any(|known| known.0 == kind);
+        return match found.filter(|_| !is_built_in) {
+            Some(_) => Err(format!("controller \"{name}\" is written in Python: set \"python:{name}\"")),
+            None => Ok(None),
+        };
+    }
+    let near = nearest(name, given.iter().map(|external| &*external.name));
+    let hint = near.map(|near| format!("did you mean \"python:{near}\"? Otherwise ")).unwrap_or_default();
+    let missing = || {
+        format!(
+            "controller \"{name}\" is written in Python; {hint}set its location: --controller \
+             {name}=FILE.py:CLASS, {name} = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
+             controllers={{\"{name}\": ...}} in Python"
+        )
+    };
+    found.map(Some).ok_or_else(missing)
 }
 
 impl Controllers {

@@ -15,7 +15,7 @@ mod wrong;
 use super::*;
 use crate::balance::{BalancerConfig, spray::SprayParameters};
 use crate::config::{Change, Failure};
-use crate::congestion::{CongestionController, Needs, Window};
+use crate::congestion::{CongestionController, ControllerConfig, Needs, Window};
 use crate::topology::NodeKind;
 use crate::transport::rdma::{RdmaConfig, Recovery};
 use crate::transport::{TransportConfig, TransportParameters};
@@ -278,6 +278,9 @@ fn a_controller_from_outside_is_found_by_name() {
     let sets = [("transport.controller.kind".to_string(), "python:still".to_string())];
     let scenario = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, hooks).ok().unwrap();
     assert_eq!(scenario.transports[0].facts().controller.unwrap().name(), "still");
+    let bare = [("transport.controller.kind".to_string(), "still".to_string())];
+    let error = Scenario::load(STAR, "s.toml", Path::new("."), &bare, None, hooks).err().unwrap().to_string();
+    assert!(error.ends_with("controller \"still\" is written in Python: set \"python:still\""), "{error}");
     assert_eq!(
         problems_set(&[("transport.controller.kind", "python:still")]),
         [
@@ -286,6 +289,25 @@ fn a_controller_from_outside_is_found_by_name() {
              controllers={\"still\": ...} in Python"
         ]
     );
+}
+
+#[test]
+fn a_built_in_controller_is_found_where_one_from_outside_has_its_name() {
+    let external = ExternalController {
+        name: "dctcp".into(),
+        needs: Needs::window(Window::None),
+        parameters: None,
+        one_thread: true,
+        make: std::sync::Arc::new(|_, _| unreachable!("no run is made")),
+    };
+    let controllers = [external];
+    let hooks = Hooks { controllers: &controllers, ..Hooks::default() };
+    for (kind, is_built_in) in [("dctcp", true), ("python:dctcp", false)] {
+        let sets = [("transport.controller.kind".to_string(), kind.to_string())];
+        let scenario = Scenario::load(STAR, "s.toml", Path::new("."), &sets, None, hooks).ok().unwrap();
+        let found = scenario.transports[0].facts().controller.unwrap();
+        assert_eq!(!matches!(found, ControllerConfig::External(_)), is_built_in, "{kind}");
+    }
 }
 
 #[test]

@@ -7,11 +7,11 @@ use crate::congestion::window::{Profile, TimeKey, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
 use crate::doc::SchemeDoc;
 use crate::net::ecn::EcnDefaults;
-use crate::parameters::{Names, Parameters, Value, nearest};
+use crate::parameters::{Names, Parameters, Value};
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::pint::PintConfig;
 use crate::transport::TransportConfig;
-use crate::transport::controllers::{Controllers, names};
+use crate::transport::controllers::{self, Controllers, names};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
     far_text, is_far, narrow_window, warnings_of_law,
@@ -487,22 +487,16 @@ impl TransportParameters for RdmaConfig {
 fn controller(table: &mut Parameters, cx: &ReadContext) -> Option<ControllerConfig> {
     const DEFAULT: &str = "hpcc";
     if let Some(Value::Text(name)) = table.peek("kind") {
-        let bare = name.strip_prefix("python:").unwrap_or(&name);
-        if let Some(external) = cx.controllers.iter().find(|c| *c.name == *name || *c.name == *bare) {
-            table.settle_kind(&name, DEFAULT);
-            return Some(ControllerConfig::External(external.clone()));
-        }
-        if name.starts_with("python:") {
-            let given = cx.controllers.iter().map(|c| &*c.name);
-            let near = nearest(bare, given).map(|near| format!("did you mean \"python:{near}\"? Otherwise "));
-            let hint = near.unwrap_or_default();
-            let message = format!(
-                "controller \"{bare}\" is written in Python; {hint}set its location: --controller \
-                 {bare}=FILE.py:CLASS, {bare} = \"FILE.py:CLASS\" below [controllers] of a sweep, or \
-                 controllers={{\"{bare}\": ...}} in Python"
-            );
-            table.refuse_kind(message);
-            return None;
+        match controllers::from_outside(&name, cx.controllers) {
+            Ok(Some(external)) => {
+                table.settle_kind(&name, DEFAULT);
+                return Some(ControllerConfig::External(external.clone()));
+            }
+            Ok(None) => {}
+            Err(message) => {
+                table.refuse_kind(message);
+                return None;
+            }
         }
     }
     if RdmaConfig::CONTROLLERS.refuse(table) {
