@@ -262,9 +262,11 @@ fn what_waits_for_acknowledgements_ends_where_ranks_share_hosts() {
     assert_eq!((outcome.ending, sender.end), (Ending::Done, Some(Time::from_us(8 + 7 + 5))));
 }
 
-/// A job file of two ranks, and what their rows of the whole step say: (exposed, unsent, unjoined) in ps.
-fn waits_of(text: &str, format: &str) -> Vec<(u64, u64, u64)> {
-    let file = std::env::temp_dir().join(format!("weftline-waits-{}.{format}", std::process::id()));
+/// What a job file on four hosts came to, with the same bits on any number of threads.
+fn outcome_of(text: &str, format: &str) -> Outcome {
+    // Tests run side by side.
+    let test = format!("{}-{:?}", std::process::id(), std::thread::current().id());
+    let file = std::env::temp_dir().join(format!("weftline-waits-{test}.{format}"));
     std::fs::write(&file, text).expect("a file");
     let scenario = format!(
         "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 1\n[[workload]]\nkind = \"job-file\"\n\
@@ -273,8 +275,27 @@ fn waits_of(text: &str, format: &str) -> Vec<(u64, u64, u64)> {
     );
     let outcome = same_bits(&scenario);
     std::fs::remove_file(&file).expect("a file");
+    outcome
+}
+
+/// A job file of two ranks, and what their rows of the whole step say: (exposed, unsent, unjoined) in ps.
+fn waits_of(text: &str, format: &str) -> Vec<(u64, u64, u64)> {
+    let outcome = outcome_of(text, format);
     let whole = outcome.ranks.iter().filter(|rank| rank.number == 0);
     whole.map(|rank| (rank.exposed.0, rank.unsent.0, rank.unjoined.0)).collect()
+}
+
+#[test]
+fn the_last_host_of_a_whole_step_is_that_of_the_rank_that_ended_last() {
+    // The only message comes to rank 1, which ends at once; rank 2 computes on.
+    let text = "num_ranks 3\nrank 0 {\nsend 1000b to 1\n}\nrank 1 {\nrecv 1000b from 0\n}\n\
+                rank 2 {\ncalc 900000\n}\n";
+    let last = |text: &str| {
+        let step = outcome_of(text, "goal").steps.remove(0);
+        (step.last.expect("a message").1, step.finish)
+    };
+    assert_eq!(last(text), (2, Some(Time::from_us(900))));
+    assert_eq!(last(&text.replace("900000", "9")).0, 1);
 }
 
 #[test]

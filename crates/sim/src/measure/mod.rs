@@ -389,7 +389,7 @@ pub struct StepRecord {
     pub finish: Option<Time>,
     /// A lower bound of its duration on the network as configured, with no other traffic.
     pub ideal: Option<Time>,
-    /// The flow that was delivered last, and its receiver.
+    /// The flow that was delivered last, and its receiver; of a whole the host of the rank that ended last.
     pub last: Option<(FlowId, HostId)>,
     /// That flow has a record: it is not a message within a scale-up domain, or of a job without them.
     pub last_recorded: bool,

@@ -265,6 +265,7 @@ impl Simulation {
             });
             let start = before.filter(|_| whole).or(first).or(span.joined)?;
             let spread = flows.spread(number);
+            let last_rank = if ends_with_ranks { flows.last_rank(number) } else { None };
             Some(StepRecord {
                 source,
                 step,
@@ -278,7 +279,7 @@ impl Simulation {
                 begin: before.map_or(start, |before| before.max(start)),
                 finish: if ends_with_ranks { span.end } else { last.map(|(at, ..)| at) },
                 ideal: ideal_times[usize::from(source)],
-                last: last.map(|(_, flow, host)| (flow, host)),
+                last: last.map(|(_, flow, host)| (flow, last_rank.map_or(host, |rank| rank.host))),
                 last_recorded: last.is_some_and(|(_, flow, _)| flows.is_recorded(source, flow)),
                 exposed: spread.map(|(exposed, _)| exposed),
                 straggler: spread.filter(|_| span.ended).map(|(_, late)| late),
@@ -354,12 +355,23 @@ impl Flows {
     /// Of a step whose ranks are in order: the longest time in which a rank did nothing but communicate, and
     /// how much later than half of them the last one ended.
     fn spread(&self, number: u32) -> Option<(Time, Time)> {
-        let from = self.rank_steps.partition_point(|step| step.number < number);
-        let ranks = &self.rank_steps[from..self.rank_steps.partition_point(|step| step.number <= number)];
+        let ranks = self.ranks_of(number);
         let mut ends: Vec<Time> = ranks.iter().filter_map(|step| step.end).collect();
         ends.sort_unstable();
         let exposed = ranks.iter().map(|step| step.exposed).max()?;
         let (half, last) = (ends.get((ends.len().max(1) - 1) / 2), ends.last());
         Some((exposed, last.zip(half).map_or(Time::ZERO, |(last, half)| last.saturating_sub(*half))))
+    }
+
+    /// The rank that ended a step last; of several at one time the first.
+    fn last_rank(&self, number: u32) -> Option<&RankRecord> {
+        let ended = self.ranks_of(number).iter().filter(|step| step.end.is_some());
+        ended.max_by_key(|step| (step.end, std::cmp::Reverse(step.rank)))
+    }
+
+    /// The ranks' parts of a step, once all are sorted.
+    fn ranks_of(&self, number: u32) -> &[RankRecord] {
+        let from = self.rank_steps.partition_point(|step| step.number < number);
+        &self.rank_steps[from..self.rank_steps.partition_point(|step| step.number <= number)]
     }
 }
