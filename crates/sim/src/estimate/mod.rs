@@ -16,6 +16,7 @@ mod fabric;
 mod facts;
 mod failing;
 mod graphs;
+mod inner;
 mod loads;
 mod nics;
 mod odds;
@@ -24,6 +25,7 @@ mod recurring;
 mod replay;
 mod rounds;
 mod shares;
+mod spread;
 mod tiers;
 
 pub use recurring::Work;
@@ -365,7 +367,7 @@ impl Estimate {
 /// Warns of links to which flows bring more than they carry.
 fn overload_warning(Overload { links, share, .. }: &Overload) -> String {
     format!(
-        "workload: flows bring {:.0} % of what {links} can carry, with headers: queues grow until the arrivals end, so that completion \
+        "workload: flows bring {:.0} % of what {links} can carry, with headers and acknowledgements: queues grow until the arrivals end, so that completion \
          times depend on how long the run is; lower the load",
         100.0 * share
     )

@@ -11,6 +11,9 @@
 //! link of its host as `nic_policy` divides them, and from there by a random next hop, or by that of the
 //! destination.
 //!
+//! What receivers answer crosses the same links the other way: acknowledgements of short messages are nearly as
+//! long as these. Of rounds that draw their hosts it does not count at the hosts' own links.
+//!
 //! Flows whose sizes are drawn count with the mean of their kind, so that an overload by the configured load does
 //! not depend on the largest few that were drawn; when the links have carried all does. Rounds that draw their hosts
 //! bring each host the mean.
@@ -31,6 +34,7 @@ mod brought;
 
 use super::course::Course;
 use super::shares::Usable;
+use super::spread::spread;
 use super::tiers::{NO_POD, Pods};
 use crate::balance::Shares;
 use crate::engine::random::mix64;
@@ -41,8 +45,8 @@ use crate::transport::NicPolicy;
 use crate::units::Time;
 use crate::workload::Ends;
 use alike::Kinds;
-use brought::{Amount, Arrived, Brought};
-pub use brought::{Bits, Left, Span};
+pub use brought::{Amount, Bits, Left, Span};
+use brought::{Arrived, Brought};
 
 /// Links times switches with hosts times workloads, beyond which single links between switches are not looked
 /// at.
@@ -269,12 +273,32 @@ impl<'s> Offered<'s> {
         }
     }
 
-    /// A flow of a workload arrives; `bits`: what it brings, none if no path leads to its receiver.
-    pub fn bring(&mut self, workload: u16, (src, dst): (HostId, HostId), bits: Option<Bits>, now: Time) {
+    /// A flow of a workload arrives; `bits`: what it brings, and what its receiver answers, none if no path leads
+    /// to that.
+    pub fn bring(
+        &mut self,
+        workload: u16,
+        (src, dst): (HostId, HostId),
+        bits: Option<(Bits, Bits)>,
+        now: Time,
+    ) {
         let Some(Some(brought)) = self.workloads.get_mut(usize::from(workload)) else { return };
         brought.arrive(now);
-        let Some(bits) = bits else { return };
-        let more = brought.all.add(bits, now);
+        let Some((bits, answers)) = bits else { return };
+        let more = [brought.all.add(bits, now), brought.answers.add(answers, now)];
+        self.cross(workload, (src, dst), (bits, more[0]), now);
+        self.cross(workload, (dst, src), (answers, more[1]), now);
+    }
+
+    /// Bits of a workload cross the links between two hosts; `more`: what they add to all of their kind.
+    fn cross(
+        &mut self,
+        workload: u16,
+        (src, dst): (HostId, HostId),
+        (bits, more): (Bits, Amount),
+        now: Time,
+    ) {
+        let Some(Some(brought)) = self.workloads.get_mut(usize::from(workload)) else { return };
         brought.add(2 * src, bits, now);
         brought.add(2 * dst + 1, bits, now);
         let switches = (self.places.switch_of[src as usize], self.places.switch_of[dst as usize]);
@@ -447,7 +471,7 @@ impl<'s> Offered<'s> {
             let to = to_one[0].0.1;
             if let Some(host) = host_at[to as usize] {
                 let from = to_one.iter().map(|&((from, _), amount)| (from, amount));
-                spread(network, &ports, (to, host), from, &mut onto);
+                spread(network, &ports, (to, host), from, &mut onto, true);
             }
         }
         onto
@@ -488,48 +512,6 @@ impl<'s> Offered<'s> {
         match is_way_in {
             false => format!("the links from {names} to the tier above"),
             true => format!("the links to {names} from the tier above"),
-        }
-    }
-}
-
-/// Spreads what goes to a switch, and to a host there, over all shortest paths.
-fn spread(
-    network: &Network,
-    ports: &Ports,
-    (to, host): (NodeId, HostId),
-    from: impl Iterator<Item = (NodeId, Amount)>,
-    onto: &mut [Amount],
-) {
-    let (topology, routes) = (&network.topology, &network.routes);
-    let mut distance = vec![u32::MAX; ports.len()];
-    distance[to as usize] = 0;
-    let mut reached = vec![to];
-    let mut next = 0;
-    while let Some(&node) = reached.get(next) {
-        next += 1;
-        for &(link, peer) in &ports[node as usize] {
-            let up = topology.links[link as usize].rate.0 > 0;
-            if up && routes.host_at(peer).is_none() && distance[peer as usize] == u32::MAX {
-                distance[peer as usize] = distance[node as usize] + 1;
-                reached.push(peer);
-            }
-        }
-    }
-    let mut waiting = vec![Amount::default(); ports.len()];
-    from.for_each(|(node, amount)| waiting[node as usize].add(amount, 1.0));
-    // The farthest first: what they send on has come to the nearer ones before these send.
-    for &node in reached.iter().rev().filter(|node| **node != to) {
-        let amount = waiting[node as usize];
-        if amount.bits == 0.0 {
-            continue;
-        }
-        let hops = routes.next_hops(node, host);
-        for &port in hops {
-            let (link, peer) = ports[node as usize][port as usize];
-            let part = 1.0 / hops.len() as f64;
-            let side = usize::from(topology.links[link as usize].a != node);
-            onto[2 * link as usize + side].add(amount, part);
-            waiting[peer as usize].add(amount, part);
         }
     }
 }

@@ -22,28 +22,31 @@
 //! While links are slow or down, flows and what waits at links take the time that the links need in these states
 //! (see [`course`](super::course)).
 //!
+//! The links between other switches have carried all no earlier than their rates allow (see
+//! [`inner`](super::inner)).
+//!
 //! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of
 //! flows inside the fabric.
 
 mod ahead;
+mod bringing;
 mod drawn;
+mod jobs;
 mod of_flow;
 mod starting;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use drawn::Drawn;
+use jobs::OfGraph;
 
 use super::course::{self, Course};
 use super::fabric::{Fabric, Requests};
-use super::failing;
-use super::graphs::{Hashed, Links};
-use super::loads::Loads;
+use super::inner::{Given, Inner};
 use super::odds::{Ends, Late, Odds, Paths};
-use super::offered::{Bits, Left, Offered, Overload, Span};
+use super::offered::{Left, Offered, Overload, Span};
 use super::shares::{self, Limiting, Usable};
 use crate::balance::Shares;
 use crate::config::Until;
@@ -52,10 +55,9 @@ use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
 use crate::scenario::network::Network;
-use crate::topology::{HostId, NodeId, Path, PathTimes};
+use crate::topology::{Path, PathTimes};
 use crate::transport::{Answers, Asks, NicPolicy, Pace, Permission, TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
-use crate::workload::graph::JobGraph;
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, FlowSource, FlowSpec, Glance, Traffic, TrafficSize};
 
@@ -141,64 +143,16 @@ impl Replay {
         if let Some(overload) = &played.overload {
             played.end = played.end.max(overload.carried);
         }
+        if let Some(given) = &player.given {
+            played.end = played.end.max(given.end(&player.inner));
+        }
         let rates = player.fabric.rate_of_hosts();
         // All bytes leave hosts; those of job graphs may stay within a domain.
         if rates > 0.0 && !player.graphs.contains(&true) {
             played.end = played.end.max(Time((size.bytes as f64 * 8e12 / rates) as u64));
         }
-        let (topology, routes) = (&network.topology, &network.routes);
-        let nodes: Vec<NodeId> = (0..routes.hosts() as HostId).map(|host| routes.host_node(host)).collect();
-        let several_nics = nics_of_hosts(network) > 1;
-        // The number of a job's first message, where jobs start in the order of the scenario.
-        let mut first = 0u32;
-        for OfGraph { graph, loads } in graphs.iter().flatten() {
-            let wire = &player.wires[usize::from(graph.flow.transport)];
-            let transport = &scenario.transports[usize::from(graph.flow.transport)];
-            let keeps = shares::keeps_to_path(&scenario.switch.balancer);
-            let one_path = keeps && !transport.facts().spreads_flows;
-            let (times, fabric, nics) = (&player.times, &player.fabric, scenario.host.nic_policy);
-            let hashed = match nics {
-                NicPolicy::Hash if several_nics => Hashed::of(graph, routes, first),
-                _ => Hashed::default(),
-            };
-            first = first.wrapping_add(graph.messages());
-            let paths = player.paths.as_ref();
-            let ends = |meets_slow: bool| {
-                failing::end(
-                    topology,
-                    &scenario.failures.events,
-                    (&nodes, &graph.hosts),
-                    graph.flow.start,
-                    |slowed| {
-                        let hashed = &hashed;
-                        Links {
-                            times,
-                            wire,
-                            fabric,
-                            nics,
-                            one_path,
-                            meets_slow,
-                            loads,
-                            slowed,
-                            hashed,
-                            paths,
-                        }
-                        .duration(graph)
-                    },
-                )
-            };
-            let meets = paths.filter(|_| one_path).map_or(0.0, |paths| paths.of_job(graph).1);
-            let end = ends(false);
-            played.end = played.end.max(end);
-            if meets > 0.0 {
-                player.late.add((end, ends(true)), meets, false);
-            }
-        }
-        // Jobs share links.
-        if let Some(start) = graphs.iter().flatten().map(|of| of.graph.flow.start).min() {
-            let busy = Loads::busiest(graphs.iter().flatten().map(|of| &of.loads), &player.fabric);
-            played.end = played.end.max(start.saturating_add(Time((busy * 1e12) as u64)));
-        }
+        let of_jobs = player.end_of_jobs(scenario, network, &graphs);
+        played.end = played.end.max(of_jobs);
         (played.end, played.ends) = std::mem::take(&mut player.late).end(played.end);
         if let Until::At(stop) = scenario.until {
             (played.end, played.ends) = (stop, None);
@@ -216,12 +170,6 @@ impl Replay {
             self.packets_met *= times;
         }
     }
-}
-
-/// A job, and what its messages bring to the links.
-struct OfGraph {
-    graph: Arc<JobGraph>,
-    loads: Loads,
 }
 
 /// What was replayed of a source.
@@ -324,6 +272,9 @@ struct Player<'s> {
     wires: Vec<Wire>,
     course: &'s Course<'s>,
     fabric: Fabric,
+    inner: Inner<'s>,
+    /// None: the links change, or the run ends at a time.
+    given: Option<Given>,
     offered: Offered<'s>,
     /// Bytes that may wait at a port.
     port_room: u64,
@@ -381,7 +332,11 @@ impl<'s> Player<'s> {
         let of_state = |(state, usable)| Fabric::of(course.network(state), buffer, nics, usable);
         let mut fabric = of_state((0, &usable[0]));
         fabric.change(&(1..).zip(&usable[1..]).map(of_state).collect::<Vec<_>>());
-        fabric.begin_with(&Fabric::of(network, buffer, nics, &Usable::of(network, ends)));
+        let lasting = Usable::of(network, ends);
+        fabric.begin_with(&Fabric::of(network, buffer, nics, &lasting));
+        let subflows = scenario.transports.iter().any(|transport| transport.facts().subflows.is_some());
+        let inner = Inner::of(network, &lasting, matches!(ends, Some(Shares::Equal)) && !subflows);
+        let to_the_end = matches!(scenario.until, Until::FlowsDone { .. }) && course.states() == 1;
         let at_first = shares::at_first(balancer);
         fabric.begin_at_any(network, &Usable::of(network, at_first));
         let single_flows = |source: &dyn FlowSource| {
@@ -423,6 +378,8 @@ impl<'s> Player<'s> {
             wires: scenario.transports.iter().map(wire).collect(),
             course,
             fabric,
+            inner,
+            given: to_the_end.then(Given::default),
             offered: Offered::of(scenario, course, &usable, brought),
             port_room: queue.room(packet).unwrap_or(scenario.switch.buffer).0,
             trims: queue.trims.is_some(),
@@ -518,17 +475,6 @@ impl<'s> Player<'s> {
         self.release_if_free(place);
     }
 
-    fn bring(&mut self, source: u16, spec: &FlowSpec, path: Option<Path>) {
-        let bits = |size| self.wires[usize::from(spec.transport)].bytes(size) as f64 * 8.0;
-        if self.offered.looked_at(usize::from(source)).is_none() {
-            return;
-        }
-        let drawn = bits(spec.size);
-        let mean = self.sources[usize::from(source)].mean_size(spec).map(|mean| mean.ceil() as u64);
-        let bits = path.map(|_| Bits { bits: mean.map_or(drawn, bits), drawn });
-        self.offered.bring(source, (spec.src, spec.dst), bits, spec.start);
-    }
-
     fn release_if_free(&mut self, place: (u16, u32)) {
         let Some(waiting) = self.waiting.get(&place) else { return };
         let Some(mut arrival) = waiting.arrival.filter(|a| waiting.ended >= a.spec.waits_for) else { return };
@@ -551,13 +497,6 @@ impl<'s> Player<'s> {
             waiting.ended = waiting.ended.saturating_add(1);
             self.release_if_free((source, order));
         }
-    }
-
-    /// What the messages of a job bring to the links; none without messages.
-    fn of_graph(&self, graph: Arc<JobGraph>) -> Option<OfGraph> {
-        let wire = self.wires.get(usize::from(graph.flow.transport))?;
-        let loads = Loads::of(&graph, &self.fabric, &self.times, wire);
-        Some(OfGraph { graph, loads })
     }
 
     /// Packet-hops of this many bytes of all sources. Messages of a job of which a glance was replayed have

@@ -1,5 +1,6 @@
 //! GraphML as the Topology Zoo writes it: `<key>` declares the attributes, `<data>` of nodes and edges
-//! contains them, and `<default>` of a key holds where there is none. Upper and lower case are alike in names.
+//! contains them, and `<default>` of a key holds where there is none. Upper and lower case are alike in
+//! names.
 //!
 //! Source: Brandes et al., "GraphML Progress Report", Graph Drawing 2001. Nested graphs, hyperedges and ports
 //! are not supported; unknown elements are skipped.

@@ -133,6 +133,8 @@ pub struct Brought {
     /// The hosts that its flows are between.
     pub ends: Ends,
     pub all: Arrived,
+    /// Of receivers.
+    pub answers: Arrived,
     /// By place of several links together.
     pub list: Vec<Arrived>,
     pub table: FxHashMap<u32, Arrived>,

@@ -76,8 +76,24 @@ fn links_carry_less_while_failures_last() {
     let late = failed("{ at = \"5ms\", switch = \"spine1\" }");
     assert!((late - one_spine).abs() <= 1.0, "{late} {one_spine}");
     assert_eq!(overloads(&text(2, "{ at = \"4ms\", switch = \"spine1\", lasts = \"2ms\" }")), [""; 0]);
-    // Half of 28 Gb/s, with headers.
+    // Half of 28 Gb/s, with headers and acknowledgements.
     let slow = "link = [\"leaf0\", \"spine1\"], change = \"rate\", rate = \"1Gbps\"";
     let share = failed(&format!("{{ at = \"0us\", {slow} }}"));
-    assert!((1300.0..1700.0).contains(&share), "{share}");
+    assert!((1400.0..1850.0).contains(&share), "{share}");
+}
+
+#[test]
+fn acknowledgements_cross_the_links_the_other_way() {
+    let text = |load: f64, to: &str| {
+        format!(
+            "[topology]\nkind = \"star\"\nhosts = 6\nhost_link.rate = \"25Gbps\"\n[transport]\ncontroller = {{ kind = \"dctcp\" }}\n\
+             [[workload]]\nkind = \"poisson\"\nsize = \"100B\"\nload = {load}\nhosts = \"0-2\"\nto = \"{to}\"\nduration = \"400us\"\n"
+        )
+    };
+    // 148 B and an acknowledgement of 60 B for each 100 B.
+    let share = share_of(&text(0.58, "hosts"), " can carry");
+    assert!((118.0..124.0).contains(&share), "{share}");
+    assert_eq!(overloads(&text(0.46, "hosts")), [""; 0]);
+    // One way, no link has both.
+    assert_eq!(overloads(&text(0.58, "3-5")), [""; 0]);
 }

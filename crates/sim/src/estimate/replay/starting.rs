@@ -69,6 +69,7 @@ impl Player<'_> {
         let answers = answers / count.max(1) as f64 * asked_for;
         let crossed =
             of_flow::links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
+        let to_answer = count as f64 * answers * wire.answer as f64 * 8.0;
         let flow = Flying {
             places: crossing.places,
             packets,
@@ -82,6 +83,10 @@ impl Player<'_> {
             order: arrival.order,
             on_connection: spec.connection.is_some() && wire.keeps_connections,
         };
+        let given = self.given.as_mut().filter(|_| !of_graph);
+        if let Some((given, ends)) = given.zip(self.inner.ends(spec.src, spec.dst)) {
+            given.add(arrival.source, self.now, ends, [flow.bits, to_answer * part]);
+        }
         if let Some(of) = self.of_sources.get_mut(usize::from(arrival.source)) {
             of.bytes = of.bytes.saturating_add(spec.size);
             of.hops += f64::from(flow.hops) - control;

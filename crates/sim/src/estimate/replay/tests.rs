@@ -67,7 +67,8 @@ fn what_all_receivers_past_a_link_request_is_trimmed_there_and_sent_again() {
         assert!((0.0..30.0).contains(&(narrow.end.as_seconds() * 1e6 - end)), "{} {end}", narrow.end);
         assert!(narrow.packet_hops > 2.0 * whole.packet_hops, "{} {}", narrow.packet_hops, whole.packet_hops);
     }
-    assert!(whole.end < Time::from_us(1300), "{}", whole.end);
+    // The links between the switches have carried all packets, acknowledgements and pulls after 1302 us.
+    assert!(whole.end < Time::from_us(1310), "{}", whole.end);
 }
 
 #[test]

@@ -1,0 +1,96 @@
+//! When jobs end, as far as that follows from their operations and from what all of their messages bring to
+//! the links.
+
+use std::sync::Arc;
+
+use super::Player;
+use crate::estimate::failing;
+use crate::estimate::graphs::{Hashed, Links};
+use crate::estimate::loads::Loads;
+use crate::estimate::shares;
+use crate::scenario::Scenario;
+use crate::scenario::host::nics_of_hosts;
+use crate::scenario::network::Network;
+use crate::topology::{HostId, NodeId};
+use crate::transport::NicPolicy;
+use crate::units::Time;
+use crate::workload::graph::JobGraph;
+
+/// A job, and what its messages bring to the links.
+pub(super) struct OfGraph {
+    pub graph: Arc<JobGraph>,
+    pub loads: Loads,
+}
+
+impl Player<'_> {
+    /// What the messages of a job bring to the links; none without messages.
+    pub(super) fn of_graph(&self, graph: Arc<JobGraph>) -> Option<OfGraph> {
+        let wire = self.wires.get(usize::from(graph.flow.transport))?;
+        let loads = Loads::of(&graph, (&self.fabric, &self.inner), &self.times, wire);
+        Some(OfGraph { graph, loads })
+    }
+
+    /// When the last of these jobs ends. What depends on the next hops that messages take is in `late`.
+    pub(super) fn end_of_jobs(
+        &mut self,
+        scenario: &Scenario,
+        network: &Network,
+        graphs: &[Option<OfGraph>],
+    ) -> Time {
+        let mut last = Time::ZERO;
+        let (topology, routes) = (&network.topology, &network.routes);
+        let nodes: Vec<NodeId> = (0..routes.hosts() as HostId).map(|host| routes.host_node(host)).collect();
+        let several_nics = nics_of_hosts(network) > 1;
+        // The number of a job's first message, where jobs start in the order of the scenario.
+        let mut first = 0u32;
+        for OfGraph { graph, loads } in graphs.iter().flatten() {
+            let wire = &self.wires[usize::from(graph.flow.transport)];
+            let transport = &scenario.transports[usize::from(graph.flow.transport)];
+            let keeps = shares::keeps_to_path(&scenario.switch.balancer);
+            let one_path = keeps && !transport.facts().spreads_flows;
+            let (times, fabric, nics) = (&self.times, &self.fabric, scenario.host.nic_policy);
+            let hashed = match nics {
+                NicPolicy::Hash if several_nics => Hashed::of(graph, routes, first),
+                _ => Hashed::default(),
+            };
+            first = first.wrapping_add(graph.messages());
+            let paths = self.paths.as_ref();
+            let ends = |meets_slow: bool| {
+                failing::end(
+                    topology,
+                    &scenario.failures.events,
+                    (&nodes, &graph.hosts),
+                    graph.flow.start,
+                    |slowed| {
+                        let hashed = &hashed;
+                        Links {
+                            times,
+                            wire,
+                            fabric,
+                            nics,
+                            one_path,
+                            meets_slow,
+                            loads,
+                            slowed,
+                            hashed,
+                            paths,
+                        }
+                        .duration(graph)
+                    },
+                )
+            };
+            let meets = paths.filter(|_| one_path).map_or(0.0, |paths| paths.of_job(graph).1);
+            let end = ends(false);
+            last = last.max(end);
+            if meets > 0.0 {
+                self.late.add((end, ends(true)), meets, false);
+            }
+        }
+        // Jobs share links.
+        if let Some(start) = graphs.iter().flatten().map(|of| of.graph.flow.start).min() {
+            let busy = Loads::busiest(graphs.iter().flatten().map(|of| &of.loads), &self.fabric, &self.inner);
+            last = last.max(start.saturating_add(Time((busy * 1e12) as u64)));
+        }
+        last
+    }
+}
