@@ -20,10 +20,37 @@ pub struct SchemeDoc {
     pub validation: &'static str,
     /// What it counts.
     pub counters: &'static [&'static CounterGroup],
+    /// What it shows of a flow over time, beyond rate and window.
+    pub series: &'static [Series],
+}
+
+/// A quantity of a flow over time, in series (`measure.controllers`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Series {
+    /// As it is pushed, with its unit: `target_bps`.
+    pub name: &'static str,
+    /// Empty: none.
+    pub unit: &'static str,
+    /// One sentence.
+    pub text: &'static str,
+}
+
+impl Series {
+    pub const fn new(name: &'static str, unit: &'static str, text: &'static str) -> Series {
+        Series { name, unit, text }
+    }
 }
 
 impl SchemeDoc {
     /// All texts are empty: for `..SchemeDoc::NONE` in schemes that need only some of them.
-    pub const NONE: SchemeDoc =
-        SchemeDoc { name: "", title: "", text: "", source: "", equations: "", validation: "", counters: &[] };
+    pub const NONE: SchemeDoc = SchemeDoc {
+        name: "",
+        title: "",
+        text: "",
+        source: "",
+        equations: "",
+        validation: "",
+        counters: &[],
+        series: &[],
+    };
 }

@@ -9,8 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import weftline
-from weftline.cli import explain
-from weftline.cli.controller_series import INTERNALS
+from weftline.cli import explain, glossary
 
 RDMA = ["hpcc", "hpcc-pint", "dcqcn", "timely", "dctcp", "powertcp", "theta-powertcp", "none"]
 WINDOWS = ["newreno", "cubic", "bic", "vegas", "bbr", "bbr3", "swift"]
@@ -42,7 +41,7 @@ def test_every_series_of_controllers_is_explained_and_recorded_by_some_scheme(tm
     for number, transport in enumerate(TRANSPORTS):
         found |= recorded(transport, tmp_path / str(number))
     windows = {f"subflow{number}_cwnd_bytes" for number in range(32)}
-    assert found - {"rate_bps", "cwnd_bytes"} - INTERNALS.keys() == set()
-    assert INTERNALS.keys() - found - windows == set()
+    assert found - {"rate_bps", "cwnd_bytes"} - glossary.OF_SCHEMES.keys() == set()
+    assert glossary.OF_SCHEMES.keys() - found - windows == set()
     for name in found:
         assert explain.entry(name)["text"]

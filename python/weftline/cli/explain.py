@@ -9,7 +9,6 @@ from typing import Any
 
 from weftline import _native
 from weftline.cli import aliases, glossary
-from weftline.cli.controller_series import INTERNALS
 from weftline.errors import InputError, nearest
 from weftline.measures import counted
 
@@ -59,7 +58,7 @@ def _and_column(found: dict[str, Any]) -> dict[str, Any]:
     title, text = glossary.entries().get(found["name"], ("", ""))
     if title and found["title"].startswith("metric: "):
         return found | {"title": f"{title}; {found['title']}", "text": f"{text} {found['text']}"}
-    if found["name"] in INTERNALS:
+    if found["name"] in glossary.OF_SCHEMES:
         return found | {"text": f"{found['text'].rstrip('.')}. In series.parquet ({title}): {text}"}
     return found
 

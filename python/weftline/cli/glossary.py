@@ -6,12 +6,26 @@ the tables in full, `docs/metrics.md` the definitions.
 
 from __future__ import annotations
 
-from weftline.cli.controller_series import INTERNALS
 from weftline.measures import counted
 
 
 def _key_of_summary(unit: str) -> str:
     return f"key of summary.json, {unit}" if unit in ("bytes", "ns") else "key of summary.json"
+
+
+def _of_schemes() -> dict[str, tuple[str, str]]:
+    """Title and text of what schemes show of flows over time, those of several schemes under one name."""
+    by_name: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for series in counted.declarations()["flows"]:
+        schemes = by_name.setdefault(series["name"], {}).setdefault((series["unit"], series["text"]), [])
+        if series["scheme"] not in schemes:
+            schemes.append(series["scheme"])
+    found = {}
+    for name, texts in by_name.items():
+        units = dict.fromkeys(unit for unit, _ in texts if unit)
+        sentences = [f"{text.rstrip('.')} ({', '.join(schemes)})." for (_, text), schemes in texts.items()]
+        found[name] = (", ".join(["over time", *units, "by flow"]), " ".join(sentences))
+    return found
 
 
 COLUMNS = {
@@ -145,10 +159,13 @@ COLUMNS = {
     ),
 }
 
+OF_SCHEMES = _of_schemes()
+"""What `measure.controllers` records of each scheme, beyond rate and window."""
+
 SERIES = {
     "rate_bps": ("over time, bit/s, by flow", "The rate that the controller allows; measure.controllers."),
     "cwnd_bytes": ("over time, bytes, by flow", "Bytes allowed in flight; flows with a window only."),
-    **INTERNALS,
+    **OF_SCHEMES,
     **{
         series["name"]: ("over time, by port", series["text"])
         for group in counted.declarations()["groups"]

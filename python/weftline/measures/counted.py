@@ -17,7 +17,10 @@ __all__ = ["declarations", "reader"]
 
 @cache
 def declarations() -> dict[str, list[dict[str, Any]]]:
-    """Return `losses`, the counters of data packets, `groups`, those of schemes, and `metrics`, the table."""
+    """Return `losses`, the counters of data packets, `groups`, those of schemes, `metrics`, and `flows`.
+
+    `metrics` is the table of metrics, `flows` what schemes show of flows over time.
+    """
     return json.loads(_native.counters())
 
 

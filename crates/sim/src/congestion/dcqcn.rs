@@ -22,6 +22,7 @@ use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::compat::Rules;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -38,6 +39,10 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond where no mark is drawn at \
                  random (lone flows; four flows that join a bottleneck, with a window). Elsewhere the authors' mean, p50, p95 \
                  and p99 lie within the 0.5th and 99.5th percentile of ours over 200 seeds (tests/distributions.rs).",
+    series: &[
+        Series::new("alpha", "", "Moving average of the ticks of its timer with a mark."),
+        Series::new("target_bps", "bit/s", "Target rate."),
+    ],
     ..SchemeDoc::NONE
 };
 

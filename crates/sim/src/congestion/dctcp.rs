@@ -18,6 +18,7 @@ use super::rates::{LeastRate, RateRange, in_proportion, times, window};
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
+use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -34,6 +35,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond on lone flows, a 16-to-1 \
                  incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC acting \
                  (tests/reference.rs).",
+    series: &[Series::new("alpha", "", "Moving average of the share of packets that came with a mark.")],
     ..SchemeDoc::NONE
 };
 

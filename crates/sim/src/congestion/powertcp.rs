@@ -27,6 +27,7 @@ use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
 use crate::compat::Rules;
+use crate::doc::Series;
 use crate::parameters::{Names, Parameters};
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
 use crate::units::{Rate, Time};
@@ -47,6 +48,14 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "With like = \"powertcp-ns3\", completion times equal those of the authors' simulator with its unset memory \
                  cleared to the nanosecond, on lone flows, a 16-to-1 incast, four flows that join a bottleneck and web \
                  search on a 32-host pod (tests/rivals.rs). Each step of both laws is checked by hand.",
+    series: &[
+        Series::new(
+            "power",
+            "",
+            "Moving average of power over a base RTT, relative to that of a full link without a queue.",
+        ),
+        Series::new("r_ref_bps", "bit/s", "Reference rate, updated once per round trip."),
+    ],
     ..SchemeDoc::NONE
 };
 

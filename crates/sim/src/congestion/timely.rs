@@ -21,6 +21,7 @@ use super::rates::{LeastRate, RateRange, in_proportion, positive_time, times, wi
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
+use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -38,6 +39,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond, with and without a window, on \
                  a 16-to-1 incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC \
                  acting (tests/reference.rs). The branch above T_high is checked by hand.",
+    series: &[Series::new("rtt_diff_ns", "ns", "Moving average of the change of the round-trip time.")],
     ..SchemeDoc::NONE
 };
 

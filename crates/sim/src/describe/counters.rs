@@ -2,17 +2,17 @@
 
 use super::metrics;
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
+use crate::doc::SchemeDoc;
 use crate::measure::{LossCounters, WAITS};
-use crate::{balance, external, queue, telemetry, transport};
+use crate::{balance, congestion, external, queue, telemetry, transport};
 use serde_json::{Value, json};
 
 /// The groups of counters of all schemes, those of other crates included, each once.
 pub fn counters() -> Vec<&'static CounterGroup> {
     let queues = queue::counters();
     let rooms = queues.iter();
-    let added = external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc);
     let rooms_of_docs = [balance::DOCS, transport::DOCS, telemetry::DOCS].into_iter().flatten();
-    let schemes = rooms_of_docs.chain(added).flat_map(|doc| doc.counters);
+    let schemes = rooms_of_docs.chain(added()).flat_map(|doc| doc.counters);
     let mut all: Vec<&CounterGroup> = Vec::new();
     for group in rooms.chain(&[&WAITS]).chain(schemes) {
         if !all.contains(group) {
@@ -22,8 +22,25 @@ pub fn counters() -> Vec<&'static CounterGroup> {
     all
 }
 
+/// The schemes of other crates.
+fn added() -> impl Iterator<Item = &'static SchemeDoc> {
+    external::package().into_iter().flat_map(|package| &package.schemes).map(|(_, doc)| doc)
+}
+
+/// What transports and controllers show of flows over time; a controller of both kinds of transport twice.
+fn flow_series() -> Vec<Value> {
+    let rooms = [transport::DOCS, congestion::DOCS, congestion::window::DOCS].into_iter().flatten();
+    let of_scheme = |doc: &'static SchemeDoc| doc.series.iter().map(move |series| (doc, series));
+    rooms
+        .chain(added())
+        .flat_map(of_scheme)
+        .map(|(doc, series)| json!({ "scheme": doc.name, "name": series.name, "unit": series.unit, "text": series.text }))
+        .collect()
+}
+
 /// Everything that is counted in addition to packets and bytes of ports: `losses`, the counters of data packets, and `groups`, those of schemes,
-/// each with its `table` of summary.json (empty: totals), `counters`, `gauges` and `series`; and `metrics`, the table of all metrics.
+/// each with its `table` of summary.json (empty: totals), `counters`, `gauges` and `series`; `metrics`, the table of all metrics; and `flows`, what
+/// schemes show of flows over time: `scheme`, `name`, `unit` and `text`.
 pub fn declarations() -> Value {
     let group = |group: &&CounterGroup| {
         json!({
@@ -39,6 +56,7 @@ pub fn declarations() -> Value {
         "losses": LossCounters::ALL.iter().map(counter).collect::<Vec<_>>(),
         "groups": all.iter().map(group).collect::<Vec<_>>(),
         "metrics": metrics::all(&all),
+        "flows": flow_series(),
     })
 }
 

@@ -17,6 +17,7 @@
 //!
 //! Differs from the source: with delays, too, an idle flow changes more readily.
 
+use crate::doc::Series;
 use crate::engine::random::{RandomStream, mix64};
 use crate::parameters::{Names, Parameters};
 use crate::units::Time;
@@ -25,6 +26,12 @@ const SIGNALS: Names = &[
     ("none", "flows keep their paths"),
     ("delay", "a round is congested if none of its round-trip times is below `plb_delay`"),
     ("marks", "a round is congested if at least `plb_share` of what is acknowledged in it comes with a mark"),
+];
+
+/// What it shows of a flow over time.
+pub const SERIES: [Series; 2] = [
+    Series::new("path_changes", "", "How often PLB has changed the path of the flow."),
+    Series::new("congested_rounds", "", "PLB's congested rounds in a row."),
 ];
 
 /// With delays, rounds beyond `rounds` that are drawn at random.

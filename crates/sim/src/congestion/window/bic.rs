@@ -22,6 +22,7 @@ use super::{
     WindowParameters, to_outlast,
 };
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 
 pub const DOC: SchemeDoc = SchemeDoc {
@@ -35,6 +36,11 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 Wmax = W or W (1 + beta) / 2, ssthresh = beta W at a loss",
     validation: "Hand-computed counts and windows through named situations (congestion/window); growth by binary search over a path \
                  (tests/laws/windows.rs).",
+    series: &[Series::new(
+        "w_max_segments",
+        "segments",
+        "Window to return to: that of the last loss, or less by fast convergence; 0: none.",
+    )],
     ..SchemeDoc::NONE
 };
 

@@ -28,6 +28,7 @@ use super::{
     WindowParameters, to_outlast,
 };
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::Time;
 
@@ -44,6 +45,14 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Windows through named situations; the cubic and K against the formula (tests/tcp.rs); mean windows under random \
                  loss against the law's, within 5 % (tests/laws/windows.rs); per-flow goodput of the Cebinae authors' runs under \
                  profile ns3-3.35 (docs/schemes/tcp.md).",
+    series: &[
+        Series::new(
+            "w_max_segments",
+            "segments",
+            "Window to return to: that of the last loss, or less by fast convergence; 0: none.",
+        ),
+        Series::new("k_seconds", "s", "K: time from the start of the epoch to its flat part."),
+    ],
     ..SchemeDoc::NONE
 };
 

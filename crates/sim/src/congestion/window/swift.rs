@@ -37,6 +37,7 @@ use super::{
 };
 use crate::compat::Rules;
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::{Names, Parameters};
 use crate::units::{Rate, Time};
 
@@ -55,6 +56,18 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 w < 1: one packet every rtt / w",
     validation: "Steps by hand. With like = \"htsim\", completion times equal those of csg-htsim to the picosecond on lone flows, a \
                  16-to-1 incast, four flows that join a bottleneck, web search on a pod, and 320 paced flows (tests/rivals.rs).",
+    series: &[
+        Series::new("target_ns", "ns", "Target of the delay at the last acknowledgement."),
+        Series::new("window_packets", "packets", "Window, which may be less than a packet."),
+        Series::new(
+            "fabric_delay_ns",
+            "ns",
+            "Last delay without the time in hosts; only where hosts take time.",
+        ),
+        Series::new("fabric_window_packets", "packets", "Window by that delay."),
+        Series::new("host_delay_ns", "ns", "Moving average of the time that packets wait in hosts."),
+        Series::new("host_window_packets", "packets", "Window by that time."),
+    ],
     ..SchemeDoc::NONE
 };
 

@@ -23,6 +23,7 @@ use super::{
     WindowParameters,
 };
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::Time;
 
@@ -37,6 +38,10 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "diff = cwnd (1 - base / RTT)\n\
                 cwnd + 1 if diff < alpha, - 1 if diff > beta, once per round trip",
     validation: "Windows through named situations; alone on a link it holds 2 to 4 packets of queue (tests/tcp.rs).",
+    series: &[
+        Series::new("base_rtt_ns", "ns", "Minimum round-trip time that the flow has seen; 0: none yet."),
+        Series::new("queued_segments", "segments", "diff: segments that wait in queues by its estimate."),
+    ],
     ..SchemeDoc::NONE
 };
 

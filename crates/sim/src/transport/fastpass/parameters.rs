@@ -9,7 +9,7 @@
 use super::allocation::SLOTS_PER_EPOCH;
 use super::{Fastpass, Racks};
 use crate::balance;
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::packet::Packet;
 use crate::parameters::{Parameters, Value, nearest};
 use crate::telemetry::TelemetryConfig;
@@ -139,6 +139,14 @@ impl TransportParameters for FastpassConfig {
                  the pHost authors",
         validation: "Equal to the pHost authors' simulator on unit cases (tests/fastpass.rs); page: \
                      docs/schemes/fastpass.md.",
+        series: &[
+            Series::new(
+                "unscheduled_packets",
+                "packets",
+                "Packets that the arbiter has given no timeslot yet.",
+            ),
+            Series::new("missing_packets", "packets", "Packets that no acknowledgement has come for."),
+        ],
         ..SchemeDoc::NONE
     };
     type State = Box<Fastpass>;

@@ -8,7 +8,7 @@ use super::Homa;
 use super::code;
 use super::levels::Levels;
 use crate::balance;
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::packet::{Packet, PacketKind};
 use crate::parameters::{Parameters, Value, describe};
 use crate::telemetry::TelemetryConfig;
@@ -121,6 +121,19 @@ impl TransportParameters for HomaConfig {
         source: "Montazeri, Li, Alizadeh, Ousterhout, \"Homa: A Receiver-Driven Low-Latency Transport Protocol Using Network \
                  Priorities\", SIGCOMM 2018, and its authors' simulator (HomaSimulation)",
         validation: "Exact unit cases derived from the design (tests/homa.rs); page: docs/schemes/homa.md.",
+        series: &[
+            Series::new(
+                "packets_granted",
+                "packets",
+                "Packets of the message that may leave, unscheduled ones included.",
+            ),
+            Series::new(
+                "bytes_left",
+                "bytes",
+                "Payload of the message that has not left, or has to leave again.",
+            ),
+            Series::new("packets_to_repeat", "packets", "Packets that have to be sent again."),
+        ],
         ..SchemeDoc::NONE
     };
     type State = Box<Homa>;

@@ -3,9 +3,10 @@
 //! Source: RFC 8684; where it leaves a choice Linux 6 (named at the keys) and Raiciu et al., NSDI 2012.
 
 use super::Mptcp;
+use super::sender::SUBFLOW_WINDOWS;
 use super::stream::MAX_SUBFLOWS;
 use crate::congestion::window::{Profile, TimeKey};
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::engine::random::RandomStream;
 use crate::parameters::{Parameters, Value};
 use crate::telemetry::TelemetryConfig;
@@ -117,6 +118,22 @@ pub enum SchedulerKind {
     Linger,
 }
 
+/// What it shows of a flow over time.
+const SERIES: [Series; 3 + MAX_SUBFLOWS] = {
+    let text = "Window of the subflow of that number, while it is up.";
+    let mut all = [Series::new("", "bytes", text); 3 + MAX_SUBFLOWS];
+    let in_flight = "Bytes taken to be in flight, of all subflows (pipe of RFC 6675).";
+    all[0] = Series::new("subflows", "", "Subflows of the connection that are up.");
+    all[1] = Series::new("in_flight_bytes", "bytes", in_flight);
+    all[2] = Series::new("reinjected_bytes", "bytes", "Data that was sent on a second subflow.");
+    let mut number = 0;
+    while number < MAX_SUBFLOWS {
+        all[3 + number].name = SUBFLOW_WINDOWS[number];
+        number += 1;
+    }
+    all
+};
+
 impl TransportParameters for MptcpConfig {
     const DOC: SchemeDoc = SchemeDoc {
         name: "mptcp",
@@ -125,6 +142,7 @@ impl TransportParameters for MptcpConfig {
                  multipath TCP\", NSDI 2012; subflows as under \"tcp\"",
         validation: "Durations of a handshake and of one window follow from the links; flows over several subflows \
                      complete; no connection hangs, whichever packets are lost (tests/mptcp.rs).",
+        series: &SERIES,
         ..SchemeDoc::NONE
     };
     /// RFC 6356 by default.

@@ -5,7 +5,7 @@
 
 use super::Ndp;
 use crate::balance;
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::packet::Packet;
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
@@ -103,6 +103,10 @@ impl TransportParameters for NdpConfig {
         source: "Handley et al., \"Re-architecting datacenter networks and stacks for low latency and high performance\", \
                  SIGCOMM 2017, and its authors' simulator (csg-htsim)",
         validation: "Completion times and trims of its authors' simulator (tests/ndp.rs); page: docs/schemes/ndp.md.",
+        series: &[
+            Series::new("packets_pulled", "packets", "Packets that pulls have released."),
+            Series::new("packets_to_repeat", "packets", "Packets that have to be sent again."),
+        ],
         ..SchemeDoc::NONE
     };
     type State = Box<Ndp>;

@@ -9,7 +9,7 @@
 
 use super::Pfabric;
 use crate::balance;
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::parameters::{Parameters, Value};
 use crate::queue::{QueueConfig, QueueDefaults};
 use crate::telemetry::TelemetryConfig;
@@ -87,6 +87,18 @@ impl TransportParameters for PfabricConfig {
                  the pHost authors",
         validation: "Completion times and drops compared with those of the pHost authors' simulator (tests/pfabric.rs); page: \
                      docs/schemes/pfabric.md.",
+        series: &[
+            Series::new(
+                "ssthresh_packets",
+                "packets",
+                "Slow-start threshold; infinite until something sets it.",
+            ),
+            Series::new(
+                "remaining_bytes",
+                "bytes",
+                "Bytes that the receiver is not known to have, the priority of the flow's packets.",
+            ),
+        ],
         ..SchemeDoc::NONE
     };
     type State = Box<Pfabric>;

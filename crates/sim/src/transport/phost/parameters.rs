@@ -9,7 +9,7 @@
 use super::Phost;
 use super::code;
 use crate::balance;
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::packet::{Packet, PacketKind};
 use crate::parameters::{Parameters, Value};
 use crate::queue::QueueConfig;
@@ -155,6 +155,10 @@ impl TransportParameters for PhostConfig {
         source: "Gao et al., \"pHost: Distributed Near-Optimal Datacenter Transport Over Commodity Network Fabric\", CoNEXT 2015, \
                  and its authors' simulator",
         validation: "Equal to its authors' simulator on unit cases (tests/phost.rs); page: docs/schemes/phost.md.",
+        series: &[
+            Series::new("tokens", "packets", "Tokens that have not expired, one for a packet."),
+            Series::new("packets_sent", "packets", "Data packets that left, those sent again among them."),
+        ],
         ..SchemeDoc::NONE
     };
     type State = Box<Phost>;

@@ -5,7 +5,7 @@ use super::irn::{self, IrnConfig};
 use super::pair::{MAX_BACKOFF, QueuePair};
 use crate::congestion::window::{Profile, TimeKey, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::net::ecn::EcnDefaults;
 use crate::parameters::{Names, Parameters, Value};
 use crate::telemetry::TelemetryConfig;
@@ -193,6 +193,20 @@ impl TransportParameters for RdmaConfig {
         source: "Li et al., \"HPCC: High Precision Congestion Control\", SIGCOMM 2019, and its authors' simulator",
         validation: "Equal to the HPCC authors' simulator to the nanosecond (tests/reference.rs); page: \
                      docs/schemes/rdma.md.",
+        series: &[
+            Series::new(
+                "ssthresh_bytes",
+                "bytes",
+                "Slow-start threshold of a controller with a window; infinite until something sets it.",
+            ),
+            Series::new(
+                "srtt_ns",
+                "ns",
+                "Smoothed round-trip time under a controller with a window; 0: none yet.",
+            ),
+            plb::SERIES[0],
+            plb::SERIES[1],
+        ],
         ..SchemeDoc::NONE
     };
     const CONTROLLERS: Controllers = Controllers::Pairs;

@@ -15,7 +15,7 @@ use super::config::{
 use super::like_ns3;
 use crate::congestion::window::NS_PER_HOP as WINDOW_NS_PER_HOP;
 use crate::congestion::window::{Profile, TimeKey, WindowConfig};
-use crate::doc::SchemeDoc;
+use crate::doc::{SchemeDoc, Series};
 use crate::net::ecn::EcnDefaults;
 use crate::parameters::{Parameters, Value};
 use crate::telemetry::TelemetryConfig;
@@ -112,6 +112,14 @@ impl TransportParameters for TcpConfig {
                  of the Cebinae paper's results (SIGCOMM 2022)",
         validation: "Rules of the standards by hand; sharing of links and recovery from loss in whole runs \
                      (tests/tcp.rs); page: docs/schemes/tcp.md.",
+        series: &[
+            Series::new("ssthresh_bytes", "bytes", "Slow-start threshold; infinite until something sets it."),
+            Series::new("in_flight_bytes", "bytes", "Bytes taken to be in flight (pipe of RFC 6675)."),
+            Series::new("srtt_ns", "ns", "Smoothed round-trip time; 0: none yet."),
+            Series::new("rto_ns", "ns", "Retransmission timeout."),
+            plb::SERIES[0],
+            plb::SERIES[1],
+        ],
         ..SchemeDoc::NONE
     };
     const CONTROLLERS: Controllers = Controllers::Windows { default: DEFAULT_WINDOW, several_paths: false };

@@ -29,6 +29,7 @@ use super::{
     WindowParameters,
 };
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 use full_pipe::FullPipe;
@@ -46,6 +47,12 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "pacing rate = pacing_gain BtlBw\n\
                 cwnd = cwnd_gain BtlBw RTprop + 3 quanta",
     validation: "Startup, Drain, the cycle of ProbeBW and ProbeRTT alone on a link (tests/tcp.rs).",
+    series: &[
+        Series::new("mode", "", "State: 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT."),
+        Series::new("btlbw_bps", "bit/s", "Estimate of the bandwidth of the path."),
+        Series::new("rtprop_ns", "ns", "Estimate of the round-trip time without queues; 0: none yet."),
+        Series::new("pacing_gain", "", "Factor between bandwidth and pacing rate."),
+    ],
     ..SchemeDoc::NONE
 };
 

@@ -37,6 +37,7 @@ use super::{
     WindowController, WindowParameters,
 };
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 use bounds::Bounds;
@@ -57,6 +58,27 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 cwnd = min(gain bw min_rtt + extra_acked, inflight_longterm, inflight_shortterm)",
     validation: "Startup, Drain, the four states of ProbeBW, ProbeRTT and the bounds that losses set, by hand and alone on a link \
                  (tests/tcp.rs).",
+    series: &[
+        Series::new(
+            "mode",
+            "",
+            "State: 0 Startup, 1 Drain, 2 ProbeBW_DOWN, 3 ProbeBW_CRUISE, 4 ProbeBW_REFILL, 5 ProbeBW_UP, 6 ProbeRTT.",
+        ),
+        Series::new("max_bw_bps", "bit/s", "Maximum bandwidth of the path."),
+        Series::new(
+            "bw_shortterm_bps",
+            "bit/s",
+            "Bound that losses set to the bandwidth for now; infinite: none.",
+        ),
+        Series::new("min_rtt_ns", "ns", "Minimum round-trip time; 0: none yet."),
+        Series::new("inflight_longterm_bytes", "bytes", "Bound on the bytes in flight; infinite: none."),
+        Series::new(
+            "inflight_shortterm_bytes",
+            "bytes",
+            "Bound on the bytes in flight since the last losses; infinite: none.",
+        ),
+        Series::new("pacing_gain", "", "Factor between bandwidth and pacing rate."),
+    ],
     ..SchemeDoc::NONE
 };
 
