@@ -35,7 +35,11 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Completion times equal those of the HPCC authors' simulator to the nanosecond on lone flows, a 16-to-1 \
                  incast, four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC acting \
                  (tests/reference.rs).",
-    series: &[Series::new("alpha", "", "Moving average of the share of packets that came with a mark.")],
+    series: &[Series::new(
+        "alpha",
+        "",
+        "Moving average of the share of packets that came with a mark, under RDMA.",
+    )],
     ..SchemeDoc::NONE
 };
 

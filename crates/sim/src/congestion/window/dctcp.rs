@@ -29,7 +29,11 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "alpha = (1 - g) alpha + g M per window\n\
                 cwnd = cwnd (1 - alpha / 2) with a mark, once per window",
     validation: "Hand-computed alpha and cuts; alone on a link with a step of marking (tests/tcp.rs).",
-    series: &[Series::new("alpha", "", "Moving average of the share of bytes that came with a mark.")],
+    series: &[Series::new(
+        "alpha",
+        "",
+        "Moving average of the share of bytes that came with a mark, under TCP.",
+    )],
     ..SchemeDoc::NONE
 };
 
