@@ -34,6 +34,11 @@ use crate::parameters::Parameters;
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
 use crate::units::{Rate, Time};
 
+pub const SERIES: &[Series] = &[
+    Series::new("u", "", "Estimate of the load of the busiest hop."),
+    Series::new("r_ref_bps", "bit/s", "Reference rate, updated once per round trip."),
+];
+
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "hpcc",
     title: "HPCC: rate and window from per-hop telemetry (INT)",
@@ -50,10 +55,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
                  four flows that join a bottleneck, web search on a 32-host pod, and the incast with PFC acting \
                  (tests/reference.rs). Per-hop rates (multi_rate) and sample_feedback are checked by hand only: no published \
                  run uses them.",
-    series: &[
-        Series::new("u", "", "Estimate of the load of the busiest hop."),
-        Series::new("r_ref_bps", "bit/s", "Reference rate, updated once per round trip."),
-    ],
+    series: SERIES,
     ..SchemeDoc::NONE
 };
 

@@ -16,12 +16,11 @@
 //! packets carry the load, and p selects among these.
 //! Parameters: see [`HpccPintParameters::read`].
 
-use super::hpcc::{Law, Reference, derived, published, rai, step};
+use super::hpcc::{Law, Reference, SERIES, derived, published, rai, step};
 use super::rates::{LeastRate, RateRange, window};
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
 };
-use crate::doc::Series;
 use crate::parameters::Parameters;
 use crate::units::{Rate, Time};
 
@@ -39,10 +38,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "Against the authors' simulator under the law code: lone flows to the nanosecond where no random number enters, mean \
                  completion times on an incast and a dumbbell, slowdowns of web search on a 32-host pod within the spread of 200 \
                  seeds (tests/reference.rs, tests/distributions.rs).",
-    series: &[
-        Series::new("u", "", "Estimate of the load of the busiest hop."),
-        Series::new("r_ref_bps", "bit/s", "Reference rate, updated once per round trip."),
-    ],
+    series: SERIES,
     ..SchemeDoc::NONE
 };
 

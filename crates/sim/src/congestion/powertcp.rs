@@ -32,6 +32,12 @@ use crate::parameters::{Names, Parameters};
 use crate::telemetry::int::{IntLayout, IntRecord, IntView};
 use crate::units::{Rate, Time};
 
+const MEANING: &str =
+    "Moving average of power over a base RTT, relative to that of a full link without a queue.";
+pub const POWER: Series = Series::new("power", "", MEANING);
+pub const REFERENCE: Series =
+    Series::new("r_ref_bps", "bit/s", "Reference rate, updated once per round trip.");
+
 pub const DOC: SchemeDoc = SchemeDoc {
     name: "powertcp",
     title: "PowerTCP: rate and window from power, arrival rate times queue and bandwidth-delay product (INT)",
@@ -48,14 +54,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     validation: "With like = \"powertcp-ns3\", completion times equal those of the authors' simulator with its unset memory \
                  cleared to the nanosecond, on lone flows, a 16-to-1 incast, four flows that join a bottleneck and web \
                  search on a 32-host pod (tests/rivals.rs). Each step of both laws is checked by hand.",
-    series: &[
-        Series::new(
-            "power",
-            "",
-            "Moving average of power over a base RTT, relative to that of a full link without a queue.",
-        ),
-        Series::new("r_ref_bps", "bit/s", "Reference rate, updated once per round trip."),
-    ],
+    series: &[POWER, REFERENCE],
     ..SchemeDoc::NONE
 };
 

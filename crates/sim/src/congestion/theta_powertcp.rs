@@ -20,7 +20,9 @@
 //! stays open, the published law takes in the RTTs of its longest packets only.
 //! Parameters: see [`ThetaPowerTcpParameters::read`].
 
-use super::powertcp::{ADDITIVE, ADDITIVE_PER, Step, additive, average, derived, law, min_rate, step};
+use super::powertcp::{
+    ADDITIVE, ADDITIVE_PER, POWER, REFERENCE, Step, additive, average, derived, law, min_rate, step,
+};
 use super::rates::{LeastRate, RateRange, SmallStep, is_large_step, window};
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, SchemeDoc, Window,
@@ -45,12 +47,8 @@ pub const DOC: SchemeDoc = SchemeDoc {
                  cleared to the nanosecond, on lone flows, a 16-to-1 incast, four flows that join a bottleneck and web \
                  search on a 32-host pod (tests/rivals.rs). Each step of both laws is checked by hand.",
     series: &[
-        Series::new(
-            "power",
-            "",
-            "Moving average of power over a base RTT, relative to that of a full link without a queue.",
-        ),
-        Series::new("r_ref_bps", "bit/s", "Reference rate, updated once per round trip."),
+        POWER,
+        REFERENCE,
         Series::new("least_rtt_ns", "ns", "T: the minimum of the base RTT and the flow's RTTs."),
     ],
     ..SchemeDoc::NONE

@@ -192,10 +192,15 @@ impl Waiting {
         self.index.insert(entry);
     }
 
-    /// Takes out the data packet that leaves next.
+    /// Takes out the data packet that leaves next, and fetches the one that probably leaves after it.
     #[inline]
-    fn take_urgent(&mut self) -> Option<PacketId> {
-        if self.many { self.index.take_urgent() } else { self.few.take_urgent() }
+    fn take_urgent(&mut self, packets: &PacketSlab) -> Option<PacketId> {
+        if self.many {
+            return self.index.take_urgent();
+        }
+        let (id, next) = self.few.take_urgent()?;
+        packets.prefetch(next);
+        Some(id)
     }
 }
 
@@ -265,7 +270,7 @@ impl QueueDiscipline for Pfabric {
         } else if waiting.first.occupied() != 0 {
             waiting.first.pop(waiting.first.occupied().trailing_zeros() as usize, packets)
         } else {
-            waiting.take_urgent()?
+            waiting.take_urgent(packets)?
         };
         Some(self.subtract(id, packets))
     }

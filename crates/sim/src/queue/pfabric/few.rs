@@ -104,9 +104,10 @@ impl Few {
         all.into_iter()
     }
 
-    /// Takes out the earliest packet of the flow that has the most urgent one.
+    /// Takes out the earliest packet of the flow that has the most urgent one, and names the one after it; none:
+    /// [`NONE`].
     #[inline]
-    pub fn take_urgent(&mut self) -> Option<PacketId> {
+    pub fn take_urgent(&mut self) -> Option<(PacketId, PacketId)> {
         // Without branches on what is compared, which nobody can guess.
         let (mut min_key, mut urgent) = (u64::MAX, 0);
         for (at, flow) in self.flows().iter().enumerate() {
@@ -123,12 +124,12 @@ impl Few {
         let flows = self.flows().iter().enumerate();
         let free = flows.filter(|(_, flow)| may(self.entries[usize::from(flow.first)].packet));
         let (at, _) = free.min_by_key(|(_, flow)| flow.min_key)?;
-        Some(self.take_first(at))
+        Some(self.take_first(at).0)
     }
 
-    /// Takes out the earliest packet of a flow.
+    /// Takes out the earliest packet of a flow, and names the one after it.
     #[inline]
-    fn take_first(&mut self, at: usize) -> PacketId {
+    fn take_first(&mut self, at: usize) -> (PacketId, PacketId) {
         let flow = &mut self.flows[at];
         let place = usize::from(flow.first);
         let Entry { key, packet, .. } = self.entries[place];
@@ -136,18 +137,18 @@ impl Few {
         if flow.first == flow.last {
             self.count -= 1;
             self.flows[at] = self.flows[self.count];
-            return packet;
+            return (packet, NONE);
         }
         flow.first = self.next[place];
+        let next = self.entries[usize::from(flow.first)];
         if key == flow.min_key {
-            let next = self.entries[usize::from(flow.first)].key;
             // All others have as much left or more, and the next is the earliest of them.
-            flow.min_key = next;
-            if next >> 32 != key >> 32 {
+            flow.min_key = next.key;
+            if next.key >> 32 != key >> 32 {
                 self.find_min_key(at);
             }
         }
-        packet
+        (packet, next.packet)
     }
 
     /// Looks for the most urgent packet of a flow.
@@ -164,7 +165,7 @@ impl Few {
         let Entry { flow, packet, .. } = self.entries[place];
         let at = self.flows().iter().position(|known| known.flow == flow)?;
         let before = self.places_of(&self.flows[at]).take_while(|&other| other != place).last();
-        let Some(before) = before else { return Some(self.take_first(at)) };
+        let Some(before) = before else { return Some(self.take_first(at).0) };
         self.taken &= !(1 << place);
         if usize::from(self.flows[at].last) == place {
             self.flows[at].last = before as u8;
