@@ -1,10 +1,10 @@
 //! What schemes count, for summary.json, and as data for metrics and help.
 
 use super::metrics;
+use crate::congestion::{self, SchemeDoc};
 use crate::counters::{Counter, CounterGroup, Fold, Metric};
-use crate::doc::SchemeDoc;
 use crate::measure::{LossCounters, WAITS};
-use crate::{balance, congestion, external, queue, telemetry, transport};
+use crate::{balance, external, queue, telemetry, transport};
 use serde_json::{Value, json};
 
 /// The groups of counters of all schemes, those of other crates included, each once.
