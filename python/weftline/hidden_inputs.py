@@ -113,7 +113,7 @@ class Watch:
         if self.draws_without_seed:
             found.append(
                 f"{who} made a generator of random numbers without a seed, or took them from the system, "
-                "during the run: the same scenario gives other results each time, and stored results are "
+                "during the run: the same scenario can give other results each time, and stored results are "
                 "used again all the same. Give it a seed: random.Random(7), numpy.random.default_rng(7)"
             )
         for what, read in (("file", self.files), ("environment variable", self.variables)):

@@ -176,7 +176,7 @@ impl Snapshot {
             }
         }
         let gauge = |name, help, unit, points| Metric { name, help, unit, kind: Kind::Gauge, points };
-        let help = "Latency of a hop in the last interval, from nanoseconds.";
+        let help = "Latency of a hop in the last interval, which is taken to be in nanoseconds.";
         metrics.push(gauge("weftline_hop_latency_seconds", help, "s", latency));
         let help = "Queue of a hop in the last interval, in the unit of the device (bytes).";
         metrics.push(gauge("weftline_hop_queue_bytes", help, "By", queue));
@@ -192,7 +192,7 @@ impl Snapshot {
         let help = "Measurements of a hop that have a latency.";
         metrics.push(counter("weftline_hop_latency_samples_total", help, "", latencies));
         let sums = of(|hop| (hop.latency.count > 0).then_some(hop.latency.sum as f64 / SECOND_NS));
-        let help = "All latencies of a hop, from nanoseconds.";
+        let help = "Sum of the latencies of a hop, which are taken to be in nanoseconds.";
         metrics.push(counter("weftline_hop_latency_seconds_total", help, "s", sums));
         let drops = of(|hop| Some(hop.drops as f64));
         metrics.push(counter("weftline_hop_drops_total", "Drops that reports tell of.", "", drops));

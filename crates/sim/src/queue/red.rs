@@ -1,7 +1,8 @@
 //! RED: drops or marks arriving packets with a probability that grows with the average queue.
 //!
 //! ```text
-//! avg := (1 - w) avg + w q                        at every arrival; over idle time of the link as if packets had come to nothing
+//! avg := (1 - w) avg + w q                        at every arrival
+//! avg := (1 - w)^m avg                            over a time in which the link is idle, in which m mean packets could be sent
 //! pb  := p (avg - min) / (max - min)              between min and max
 //! pb  := p + (1 - p) (avg - max) / max            gentle: between max and 2 max
 //! pa  := pb / (1 - n pb)                          n packets since the last one, so that gaps are uniform
@@ -105,6 +106,7 @@ impl DisciplineParameters for RedConfig {
             since: None,
             idle_since: Some(Time::ZERO),
             rate: place.rate,
+            packet_time: place.rate.transmission_time(self.mean_packet.0),
         }
     }
 }
@@ -183,6 +185,8 @@ pub struct Red {
     /// Until when the empty queue has been counted, which begins when its last packet has been sent. None: packets wait.
     idle_since: Option<Time>,
     rate: Rate,
+    /// Time of an average packet on the link.
+    packet_time: Time,
 }
 
 /// What becomes of an arriving packet.
@@ -197,8 +201,7 @@ impl Red {
     fn average_over(&mut self, queue: u64, now: Time) {
         let weight = self.config.weight;
         if let Some(since) = self.idle_since {
-            let packet_time = self.rate.transmission_time(self.config.mean_packet.0);
-            let packets = now.saturating_sub(since).0 / packet_time.0.max(1);
+            let packets = now.saturating_sub(since).0 / self.packet_time.0.max(1);
             self.average *= libm::pow(1.0 - weight, packets as f64);
             self.idle_since = Some(since.max(now));
         }
@@ -268,6 +271,7 @@ impl Discipline for Red {
 
     fn set_rate(&mut self, rate: Rate) {
         self.rate = rate;
+        self.packet_time = rate.transmission_time(self.config.mean_packet.0);
     }
 }
 
