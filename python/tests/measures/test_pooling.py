@@ -197,6 +197,22 @@ def test_what_labels_leave_out_is_a_note(folders):
     assert note == "These lines also differ in workload.0.load."
 
 
+def test_a_note_names_the_code_of_controllers_once(folders):
+    """Lines without any, and with two laws of one name, differ in that table and in what is in it."""
+    second = changed("transport.controller.kind", "python:x")
+    second["transport"]["controller"] = {"kind": "python:x"}
+    codes = [None, "1" * 64, "2" * 64]
+    given = [
+        folders.run(
+            changed("transport.mtu", f"{n}KB", second if code else BASE),
+            provenance=code and {"controllers": {"x": code}},
+        )
+        for n, code in enumerate(codes, 1)
+    ]
+    notes = [note for note in comparison_of(given).notes if "also differ" in note]
+    assert notes == ['These lines also differ in the code of controller "x".']
+
+
 @pytest.mark.parametrize("status", ["interrupted", "stalled", "memory-limit", "failed"])
 def test_a_run_that_is_not_done_has_a_line_of_its_own_that_says_so(folders, status):
     given = [

@@ -197,22 +197,35 @@ def follows_from_controller(path: KeyPath) -> bool:
 
 
 def left_unsaid(pools: Sequence[Pool]) -> list[str]:
-    """Return the keys in which pools differ, and which neither their labels say nor the scheme decides."""
+    """Return keys, and code, in which pools differ, and which neither their labels say nor the scheme decides."""
     chosen = chosen_settings(pools)
     scheme, name = _scheme(pools), _name(pools)
     if name and name in chosen:
         return []
     text = {setting.path for setting in chosen}
     found = {setting.path: setting for setting in settings(pools)}
-    keys = []
+    left: dict[KeyPath, Setting] = {}
     for path, setting in found.items():
         above = [path[:length] for length in range(1, len(path)) if path[:length] in found]
         message = path in text or any(
             prefix in text or found[prefix].parts == setting.parts for prefix in above
         )
         if not message and not (scheme and follows_from_controller(path)):
-            keys.append(pooling.setting_path(path))
-    return keys
+            left[path] = setting
+            # It says which pools lack the table that it is in, too.
+            for prefix in above:
+                if prefix in left and len(set(setting.parts)) == len(
+                    set(zip(setting.parts, left[prefix].parts, strict=True))
+                ):
+                    del left[prefix]
+    return [_unsaid_text(path) for path in left]
+
+
+def _unsaid_text(path: KeyPath) -> str:
+    """Return what is named: a key, or the code of a controller in Python."""
+    if path[0] != pooling.LAWS:
+        return pooling.setting_path(path)
+    return f'the code of controller "{path[1]}"' if len(path) > 1 else "the code of controllers"
 
 
 def _scheme(pools: Sequence[Pool]) -> Setting | None:
