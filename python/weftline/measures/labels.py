@@ -197,7 +197,7 @@ def follows_from_controller(path: KeyPath) -> bool:
 
 
 def left_unsaid(pools: Sequence[Pool]) -> list[str]:
-    """Return keys, and code, in which pools differ, and which neither their labels say nor the scheme decides."""
+    """Return in which keys, and code, pools differ that neither their labels say nor the scheme decides."""
     chosen = chosen_settings(pools)
     scheme, name = _scheme(pools), _name(pools)
     if name and name in chosen:
