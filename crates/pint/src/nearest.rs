@@ -9,14 +9,29 @@ pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str>
     }
 }
 
-/// Returns the known name with the smallest edit distance from `found`, if it is similar enough.
+/// Returns the known name with the smallest edit distance from `found`, if it is similar enough. Words of a name that are left
+/// out count as one edit together: `link` is nearer to `host_link` than to `kind`.
 pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let limit = (found.chars().count() / 3).max(2);
     known
-        .map(|name| (edits(found, name), name))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
+        .map(|name| {
+            let letters = edits(found, name);
+            let distance = if is_part(found, name) { letters.min(1) } else { letters };
+            ((distance, letters), name)
+        })
+        .filter(|((distance, _), _)| *distance <= limit)
+        .min_by_key(|(distances, _)| *distances)
         .map(|(_, name)| name)
+}
+
+/// Whether `found` is one or several of the words of a name in a row.
+fn is_part(found: &str, name: &str) -> bool {
+    let words = |text: &str| {
+        let text = text.to_lowercase();
+        text.split(['_', '-']).map(str::to_string).collect::<Vec<_>>()
+    };
+    let part = words(found);
+    found.chars().count() > 2 && words(name).windows(part.len()).any(|some| some == part)
 }
 
 /// The known names whose meaning has the word, or a phrase in brackets of which it is the initials: `tp` is that of "(tensor
@@ -68,6 +83,17 @@ mod tests {
         assert_eq!(nearest("dctp", known.into_iter()), Some("dctcp"));
         assert_eq!(nearest("bananas", known.into_iter()), None);
         assert_eq!(nearest("HPCC", known.into_iter()), Some("hpcc"));
+    }
+
+    #[test]
+    fn a_name_of_which_words_are_left_out_is_nearer_than_one_with_other_letters() {
+        let known = ["kind", "fabric_link", "host_link", "hosts"];
+        assert_eq!(nearest("link", known.into_iter()), Some("host_link"));
+        assert_eq!(nearest("Fabric", known.into_iter()), Some("fabric_link"));
+        assert_eq!(nearest("host", known.into_iter()), Some("hosts"), "one letter is as near as a word");
+        assert_eq!(nearest("ost", known.into_iter()), Some("hosts"));
+        assert_eq!(nearest("kinds", known.into_iter()), Some("kind"));
+        assert_eq!(nearest("_", known.into_iter()), None);
     }
 
     #[test]
