@@ -131,16 +131,16 @@ def collect(
         raise InputError(f"points: expected one of {', '.join(POINTS)}, found {points!r}")
     if topology is not None and plan is None:
         raise InputError("topology: expected with plan: PINT's digests are decoded with it")
-    ports = _report_ports(report_ports)
+    ports = None if report_ports is None else list(report_ports)
     check_ports(int_port, ports)
     paths = _paths_of(captures)
     found = json.loads(
         _native.collect(
             paths,
             checked_memory(memory),
-            _within("int_dscp", int_dscp, 63),
-            _within("int_port", int_port, 65_535),
-            _within("int_gre", int_gre, 65_535),
+            checked_code("int_dscp", int_dscp),
+            checked_code("int_port", int_port),
+            checked_code("int_gre", int_gre),
             ports,
             pint_ipv4_id,
             pint_flow_label,
@@ -185,7 +185,10 @@ def _refuse_repeats(paths: Sequence[Path]) -> None:
 
 def checked_memory(size: str | int) -> int:
     """Return the bytes of a limit of memory."""
-    found = size if isinstance(size, int) else parse_bytes(size)
+    try:
+        found = size if isinstance(size, int) else parse_bytes(size)
+    except InputError as error:
+        raise InputError(f"memory: {error}") from None
     if not MIN_MEMORY <= found < 2**62:
         raise InputError(f"memory: expected at least 65.5 KB, found {size}")
     return int(found)
@@ -218,16 +221,11 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise InputError(f"{path}: not UTF-8 text") from None
 
 
-def _report_ports(ports: Sequence[int] | None) -> list[int] | None:
-    for port in ports or ():
-        _within("report_ports", port, 65_535)
-    return None if ports is None else list(ports)
-
-
 def check_ports(int_port: int | None, report_ports: Sequence[int] | None) -> None:
     """Raise if datagrams at a port of reports would be read as other telemetry, or the other way round."""
     of_int = INT_PORT if int_port is None else int_port
     for port in (REPORT_PORT,) if report_ports is None else report_ports:
+        checked_code("report_ports", port)
         if port == of_int:
             raise InputError(
                 f"report_ports: {port} is the UDP port of INT: expected another one, or another int_port"
@@ -236,7 +234,13 @@ def check_ports(int_port: int | None, report_ports: Sequence[int] | None) -> Non
             raise InputError(f"report_ports: {port} is the UDP port of {_PORTS[port]}: expected another one")
 
 
-def _within(name: str, number: int | None, largest: int) -> int | None:
-    if number is not None and not 0 <= number <= largest:
-        raise InputError(f"{name}: expected 0 to {largest}, found {number}")
+INT_CODES = ("int_dscp", "int_port", "int_gre")
+"""Options that tell packets with INT by a field of a header."""
+_LARGEST = {"int_dscp": 63, "int_port": 65_535, "int_gre": 65_535, "report_ports": 65_535}
+
+
+def checked_code(name: str, number: int | None) -> int | None:
+    """Return the value of a field of a header."""
+    if number is not None and not 0 <= number <= _LARGEST[name]:
+        raise InputError(f"{name}: expected 0 to {_LARGEST[name]}, found {number}")
     return number

@@ -15,7 +15,15 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
-from weftline.collector import Collected, check_ports, checked_memory, checked_shards, read_plan
+from weftline.collector import (
+    INT_CODES,
+    Collected,
+    check_ports,
+    checked_code,
+    checked_memory,
+    checked_shards,
+    read_plan,
+)
 from weftline.errors import InputError
 
 LISTS = ("listen", "interface", "allow", "report_ports")
@@ -150,6 +158,8 @@ def _config(options: Mapping[str, Any]) -> dict[str, Any]:
         if value is not None:
             several = isinstance(value, Iterable) and not isinstance(value, str)
             config[name] = list(value) if several else [value]
+    for name in INT_CODES:
+        checked_code(name, config.get(name))
     check_ports(config.get("int_port"), config.get("report_ports"))
     for name in FILES:
         if name in config:

@@ -198,13 +198,18 @@ def _collect_live(options: argparse.Namespace) -> int:
         "parquet": options.parquet,
     }
     given = {name: value for name, value in given.items() if value is not None and value is not False}
-    settings = {**_file(options.config), **given}
+    config = _file(options.config)
+    settings = {**config, **given}
     _check_together(options, settings.get("plan"), settings.get("out"))
     ends = None if options.duration is None else parse_time_ns(options.duration) / 1e9
     stop = threading.Event()
     usual = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
     try:
-        with collecting(**settings) as collector:
+        try:
+            collector = collecting(**settings)
+        except InputError as error:
+            raise _located(error, options.config, config.keys() - given.keys()) from None
+        with collector:
             where = f"; http://{collector.http}/metrics" if collector.http else ""
             print(f"Collecting from {', '.join(collector.inputs)}{where}", file=sys.stderr, flush=True)
             _watch(collector, stop, ends)
@@ -220,9 +225,27 @@ _SIGNALS = (2, 15)
 """SIGINT and SIGTERM."""
 
 
+def _located(error: InputError, path: str | None, names: Iterable[str]) -> InputError:
+    """Return an error with the line of the configuration file, if it is about one of the options `names`."""
+    from weftline.collector import read_text
+
+    text = str(error).removeprefix("collector: ")
+    option = text.partition(":")[0]
+    if path is None or option not in names:
+        return error
+    return InputError(f"{path}:{_line_of(option, read_text(path))}: {text}")
+
+
+def _line_of(option: str, text: str) -> int:
+    """Return the number of the line on which a configuration file has an option."""
+    import re
+
+    named = re.compile(rf"\s*[\"']?{re.escape(option)}\b")
+    return next((number for number, line in enumerate(text.splitlines(), 1) if named.match(line)), 1)
+
+
 def _file(path: str | None) -> dict[str, Any]:
     """Return the options of a configuration file."""
-    import re
     import tomllib
 
     from weftline.collector import read_text
@@ -237,9 +260,7 @@ def _file(path: str | None) -> dict[str, Any]:
         raise InputError(f"{path}: {error}") from None
     for name, value in found.items():
         if wrong := wrong_option(name, value):
-            named = re.compile(rf"\s*[\"']?{re.escape(name)}\b")
-            lines = (number for number, line in enumerate(text.splitlines(), 1) if named.match(line))
-            raise InputError(f"{path}:{next(lines, 1)}: {wrong}")
+            raise InputError(f"{path}:{_line_of(name, text)}: {wrong}")
     return found
 
 
