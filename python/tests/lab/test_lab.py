@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -210,6 +211,15 @@ def test_a_queue_without_room_for_a_packet_is_refused(dumbbell: Path) -> None:
         plan.make(scenario, KERNEL, [])
     enough = runs.scenario_of(str(dumbbell), ["switch.queue.limit=1514B"], None)
     assert plan.make(enough, KERNEL, []).links
+
+
+def test_what_has_no_place_in_the_lab_is_named_with_its_file(
+    dumbbell: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs.doctor, "congestion_controls", lambda: KERNEL)
+    scenario = runs.scenario_of(str(dumbbell), ["switch.queue.limit=1500B"], None)
+    with pytest.raises(InputError, match=f"^{re.escape(str(dumbbell))}: switch.queue.limit = "):
+        runs.planned(scenario, "kernel", "kernel")
 
 
 def test_measures_that_the_lab_does_not_take_are_listed(dumbbell: Path) -> None:

@@ -107,31 +107,34 @@ def planned(
     own_hosts = engine_hosts.wanted(scenario.values, hosts)
     engine = engine_ports.wanted(scenario.values, ports, hosts=own_hosts)
     version = internet.chosen(ip, traced=traced)
+    name = scenario.source.file
     wrong = plan.problems(scenario.values, kernel, engine=engine, hosts=own_hosts, ip=version, traced=traced)
     if wrong:
-        name = scenario.source.file
         raise InputError("\n".join(f"{name}: {text}" for text in wrong))
     doctor.require(*([doctor.IPV6] if version == 6 else []), *([doctor.IOAM] if traced else []))
     seconds = scenario.estimate()["seconds"]
     if seconds > LONGEST_SIMULATION:
         raise InputError(
-            f"the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer or shorter "
-            "flows, or an end (run.until)"
+            f"{name}: the simulated run, which gives the flows, would take {seconds:.0f} s: choose fewer or "
+            "shorter flows, or an end (run.until)"
         )
     with folder_for_a_while() as folder:
         simulated = scenario.start(out=folder / "run", force=True, sync=False)
         if simulated.summary.get("jobs"):
             kinds = sorted({str(one.get("kind")) for one in scenario.values.get("workload", [])})
             raise InputError(
-                f"workload.kind ({', '.join(kinds)}): the lab plays flows that start at given times, not "
-                "those that start when others end, as steps of a job do: choose others, such as "
+                f"{name}: workload.kind ({', '.join(kinds)}): the lab plays flows that start at given times, "
+                "not those that start when others end, as steps of a job do: choose others, such as "
                 '"flows" or "poisson"'
             )
         flows = _rows(simulated.flows)
         _ = simulated.scenario
-    if not own_hosts:
-        _check_files(flows)
-    made = plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts, ip=version, traced=traced)
+    try:
+        if not own_hosts:
+            _check_files(flows)
+        made = plan.make(scenario, kernel, flows, engine=engine, hosts=own_hosts, ip=version, traced=traced)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
     if links := captured.asked(scenario, made):
         made.captured = links
         made.differs += links.differs()
