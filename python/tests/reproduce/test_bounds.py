@@ -189,6 +189,19 @@ def test_a_file_without_the_entries_is_an_error(tmp_path, text, says):
         experiments.load(str(tmp_path))
 
 
+def test_published_points_that_nothing_names_are_an_error(tmp_path):
+    published = page_of(tmp_path)
+    (tmp_path / "published.json").write_text(json.dumps(published | {"drops": [{"line": "4 MiB"}]}))
+    here = f'{tmp_path}/published.json: key "drops": no figure or claim names it, so its entries are not used'
+    with pytest.raises(InputError, match=re.escape(here)):
+        experiments.load(str(tmp_path))
+    path = tmp_path / "experiment.toml"
+    path.write_text(path.read_text().replace('published = "pauses"\n', ""))
+    (tmp_path / "published.json").write_text(json.dumps(published))
+    with pytest.raises(InputError, match='set published = "pauses" in the figure that draws them'):
+        experiments.load(str(tmp_path))
+
+
 def test_a_figure_that_draws_no_published_points_refuses_them(tmp_path):
     page_of(tmp_path)
     path = tmp_path / "experiment.toml"

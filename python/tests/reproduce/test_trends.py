@@ -152,6 +152,7 @@ def test_a_claim_is_open_where_its_interval_reaches_over_a_bound(monkeypatch):
 def test_slowdowns_can_be_drawn_over_those_of_one_line(folder, tmp_path):
     figure = '[[figure]]\nname = "s"\ntitle = "S"\nkind = "slowdown"\nlines = "scheme"\nover = "one"\n'
     text = EXPERIMENT[: EXPERIMENT.index("[[figure]]")] + figure + 'only = { load = ["20"] }\n'
+    (folder / "published.json").unlink()
     (folder / "experiment.toml").write_text(text)
     assert main(["reproduce", str(folder), "--quiet"]) == 0
     page = (tmp_path / "out/experiments/mine/report.html").read_text()
@@ -168,6 +169,7 @@ def test_slowdowns_can_be_drawn_over_those_of_one_line(folder, tmp_path):
 
 def test_over_draws_the_ratio_to_one_place(folder, capsys):
     text = EXPERIMENT.replace('published = "goodput"', 'over = "20"')
+    (folder / "published.json").unlink()
     (folder / "experiment.toml").write_text(text)
     assert main(["reproduce", str(folder)]) == 0
     printed = capsys.readouterr().out
@@ -176,6 +178,7 @@ def test_over_draws_the_ratio_to_one_place(folder, capsys):
 
 def test_against_draws_the_ratio_to_one_line(folder, capsys):
     text = EXPERIMENT.replace('published = "goodput"', 'against = "one"')
+    (folder / "published.json").unlink()
     (folder / "experiment.toml").write_text(text)
     assert main(["reproduce", str(folder)]) == 0
     printed = capsys.readouterr().out

@@ -223,6 +223,22 @@ class Experiment:
             for entry in entries
         ]
 
+    def published_keys(self) -> list[str]:
+        """Return the keys under which published.json has lists; none without the file.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read.
+        """
+        path = self.folder / "published.json"
+        if not path.is_file():
+            return []
+        try:
+            return _lists(json.loads(path.read_text("utf-8")))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{path}: {error}") from None
+
     def published_values(self, key: str) -> list[dict[str, Any]]:
         """Return what published.json has under a key.
 
@@ -236,7 +252,7 @@ class Experiment:
             data = json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise InputError(f'{path}: no published values "{key}": {error}') from None
-        known = [name for name in data if isinstance(data[name], list)] if isinstance(data, dict) else []
+        known = _lists(data)
         if key not in known:
             raise InputError(
                 f'{path}: expected the key "{key}" with a list of entries: {nearest(key, known)}'
@@ -249,6 +265,10 @@ class Experiment:
             renamed.section(entry, f"{path}: {key}: ") if isinstance(entry, dict) else entry
             for entry in entries
         ]
+
+
+def _lists(data: object) -> list[str]:
+    return [name for name in data if isinstance(data[name], list)] if isinstance(data, dict) else []
 
 
 def directories() -> list[Path]:
@@ -300,6 +320,7 @@ def load(name: str) -> Experiment:
         experiment = _read(next(shipped, folder.resolve().name), folder, data, where)
         checks.references(experiment, where)
     published_entries.check(experiment)
+    published_entries.check_use(experiment)
     return experiment
 
 

@@ -110,6 +110,24 @@ def check(experiment: Experiment) -> None:
             _check_agreement(experiment, claim, figures)
 
 
+def check_use(experiment: Experiment) -> None:
+    """Check that figures or claims name every list of published.json.
+
+    Raises
+    ------
+    InputError
+        If none does: what was published would be neither drawn nor compared. It names the key.
+    """
+    named = [figure.published for figure in experiment.figures if figure.published]
+    named += [claim.get("groups", "groups") for claim in experiment.claims if claim.get("kind") == "order"]
+    for key in experiment.published_keys():
+        if key not in named:
+            raise InputError(
+                f'{experiment.folder / "published.json"}: key "{key}": no figure or claim names it, so its '
+                f'entries are not used: set published = "{key}" in the figure that draws them'
+            )
+
+
 def _check_agreement(
     experiment: Experiment, claim: Mapping[str, Any], figures: Mapping[str, FigureDefinition]
 ) -> None:
