@@ -16,6 +16,7 @@ Everything is computed by the crate `pint`; `docs/pint` is its guide.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import operator
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ from typing import Any
 from weftline import _native
 from weftline._native import FrequentSketch, QuantileSketch
 from weftline.errors import InputError, nearest
+from weftline.outputs import refuse_inputs, whole_file
 from weftline.quantities import parse_bytes
 
 __all__ = ["Collector", "FrequentSketch", "Plan", "QuantileSketch", "accuracy", "decode", "encode", "vectors"]
@@ -243,7 +245,9 @@ def encode(plan: Plan, seen: str | Path, out: str | Path) -> int:
     `seen` is a CSV file with one row a packet and hop: `packet_id`, `hop` (from 1), a column for each of
     `plan.values`, and any of the flow's columns.
     """
-    return _native.pint_encode(plan._native, str(seen), str(out))
+    refuse_inputs({"out": out}, [seen])
+    with whole_file(out) as file:
+        return _native.pint_encode(plan._native, str(seen), str(file))
 
 
 def decode(
@@ -279,14 +283,19 @@ def decode(
     dict
         Counts, `reports` of the first flows, `events`, `names` of switches by their ids.
     """
-    found = _native.pint_decode(
-        plan._native,
-        str(digests),
-        *_collecting(topology, ids_only, ends, shortest, memory, idle_ns, patience),
-        None if out is None else str(out),
-        None if findings is None else str(findings),
-        _word("show", show),
-    )
+    refuse_inputs({"out": out, "findings": findings}, [digests, topology])
+    with contextlib.ExitStack() as files:
+        paths, rows = (
+            None if name is None else str(files.enter_context(whole_file(name))) for name in (out, findings)
+        )
+        found = _native.pint_decode(
+            plan._native,
+            str(digests),
+            *_collecting(topology, ids_only, ends, shortest, memory, idle_ns, patience),
+            paths,
+            rows,
+            _word("show", show),
+        )
     return json.loads(found)
 
 

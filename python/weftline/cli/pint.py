@@ -182,7 +182,9 @@ def _help(parser: argparse.ArgumentParser) -> int:
 
 def _plan(options: argparse.Namespace) -> int:
     from weftline import pint
+    from weftline.outputs import refuse_inputs
 
+    refuse_inputs({"--out": options.out}, [options.queries])
     plan = pint.Plan.open(options.queries)
     if options.out:
         plan.save(options.out)
@@ -198,7 +200,9 @@ def _plan(options: argparse.Namespace) -> int:
 def _encode(options: argparse.Namespace) -> int:
     from weftline import pint
     from weftline.errors import InputError
+    from weftline.outputs import refuse_inputs
 
+    refuse_inputs({"--out": options.out}, [options.seen, options.plan])
     plan = pint.Plan.open(options.plan)
     if (options.packet is None) == (options.seen is None):
         raise InputError("expected either SEEN.csv or --packet with one --hop for each hop")
@@ -242,8 +246,11 @@ def _seen(text: str) -> dict[str, int]:
 
 def _decode(options: argparse.Namespace) -> int:
     from weftline import pint
+    from weftline.outputs import refuse_inputs
     from weftline.packets import captures, digests
 
+    outputs = {"--out": options.out, "--findings": options.findings}
+    refuse_inputs(outputs, [options.digests, options.plan, options.topology])
     plan = pint.Plan.open(options.plan)
     file = options.digests
     if Path(file).is_file() and (captures.is_capture(file) or captures.is_named_so(file)):

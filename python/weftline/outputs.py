@@ -1,0 +1,87 @@
+"""Files that commands write: never over what they read, and whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+from weftline.errors import InputError
+
+Name: TypeAlias = "str | os.PathLike[str] | None"
+
+
+def refuse_inputs(outputs: Mapping[str, Name], inputs: Iterable[Name]) -> None:
+    """Raise if a file that is to be written is one that is read, or if two outputs are one file.
+
+    Parameters
+    ----------
+    outputs
+        By the option that names them; None: nothing is written.
+    inputs
+        Files that are read; None: no file.
+
+    Raises
+    ------
+    InputError
+        If one of the outputs would replace an input or another output.
+    """
+    read = {_identity(Path(name)): name for name in inputs if name is not None}
+    written: dict[object, str] = {}
+    for option, name in outputs.items():
+        if name is None or _is_stream(path := Path(name)):
+            continue
+        file = _identity(path)
+        if file in read:
+            raise InputError(
+                f"{option}: {path} is read by this command, and would be replaced: choose another file"
+            )
+        first = written.setdefault(file, option)
+        if first != option:
+            raise InputError(f"{option}: {path} is also the file of {first}: choose another file")
+
+
+@contextlib.contextmanager
+def whole_file(name: str | os.PathLike[str]) -> Iterator[Path]:
+    """Give a file to write into, which takes its place when all is written: until then the earlier one stays.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    path = Path(name)
+    if _is_stream(path):
+        yield path
+        return
+    place = path.resolve()
+    part = place.parent / f".{place.name}.{os.getpid()}-{threading.get_ident()}.part"
+    try:
+        try:
+            if path.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            part.touch()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from None
+        yield part
+        os.replace(part, place)
+    finally:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+
+
+def _is_stream(path: Path) -> bool:
+    """Return whether it is a device or a pipe, which has no earlier content to keep."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def _identity(path: Path) -> object:
+    """Return what is equal for two names of one file, whether it exists or not."""
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        return status.st_dev, status.st_ino
+    return path.resolve()
