@@ -99,7 +99,7 @@ pub(crate) fn plan(config: &Config, routes: &Routes, execution: Execution) -> (P
 /// after the other; none: whichever is faster.
 pub(crate) fn agenda(topology: &Topology, shortest: Time, windows: Option<bool>) -> AgendaKind {
     /// Packet-hops of a node in a window from which on an inbox for it, and looking it up, save time.
-    const MANY: f64 = 2.0;
+    const MANY: f64 = 3.0;
     const SOME: f64 = 0.125;
     /// Slots of the calendar are not shorter.
     const SHORTEST: Time = Time::from_ns(1);

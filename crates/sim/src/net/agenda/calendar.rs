@@ -8,7 +8,7 @@
 //! Where slots are no longer than the shortest delay of a link, nothing that a node sends reaches another
 //! within one: then events are ordered by node and only behind that by time ([`Calendar::by_node`]), so that
 //! a node's state is in the cache while it works, and the processor knows what comes next. As with
-//! [`Windows`](super::Windows), but for nodes that have an event or two in a window: inboxes would be mostly
+//! [`Windows`](super::Windows), but for nodes that have two or three events in a window: inboxes would be mostly
 //! cost.
 
 use super::{Event, Far};
