@@ -17,7 +17,7 @@ from weftline.sweeps import executor, runner, sweepfile, tables
 from weftline.sweeps.executor import Outcome
 from weftline.sweeps.result import SweepResult
 from weftline.sweeps.runner import Estimate, Plan
-from weftline.sweeps.store import Point, Store
+from weftline.sweeps.store import Point, Store, Unread
 from weftline.terminal import ProgressLine, wrapped
 
 
@@ -61,19 +61,19 @@ def _end(
     """Show what there is; return the exit status."""
     if whole:
         try:
-            _show_and_write(result, outcome, options)
+            _show_and_write(plan, result, outcome, options)
         except (InputError, RunFailed) as error:
             moved = runner.put_damaged_aside(result, error)
             if not moved:
                 raise
             outcome.remarks += moved
             outcome.stopped = outcome.stopped or "some results were damaged and are not in the tables"
-            _show_and_write(SweepResult.open(plan.path), outcome, options)
+            _show_and_write(plan, runner.result_of(plan), outcome, options)
     for remark in [*outcome.remarks, *runner.other_versions(plan)]:
         print(f"note: {remark}", file=sys.stderr)
     for point, why in outcome.failed:
         print(f"failed: {point.name}, seed {point.seed}: {why}", file=sys.stderr)
-    if outcome.failed and not options.retry:
+    if not options.retry and any(not isinstance(why, Unread) for _, why in outcome.failed):
         print("failed points are not run again without --retry", file=sys.stderr)
     going_on = "finished runs are kept; run the same command to resume"
     if outcome.stopped:
@@ -86,11 +86,11 @@ def _end(
     return 1 if outcome.failed or outcome.stopped or outcome.interrupted else 0
 
 
-def _show_and_write(result: SweepResult, outcome: Outcome, options: argparse.Namespace) -> None:
+def _show_and_write(plan: Plan, result: SweepResult, outcome: Outcome, options: argparse.Namespace) -> None:
     """Show the tables and write them into the store; a damaged run is found while they are made."""
     _show(result, options)
     try:
-        tables.write(result)
+        runner.write_tables(plan, result)
     except OSError as error:
         outcome.stopped = outcome.stopped or executor.error_text(error, Store(result.path))
 

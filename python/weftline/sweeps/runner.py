@@ -186,9 +186,17 @@ def run(
         are not run again, and what those that are left are expected to need.
     only : sequence of Point, optional
         These points alone, as a task of an array does.
+
+    Raises
+    ------
+    RunFailed
+        If the store cannot be written, as on a full disk.
     """
-    kept = Store.create(plan.path)
-    write_description(plan)
+    try:
+        kept = Store.create(plan.path)
+        write_description(plan)
+    except OSError as error:
+        raise RunFailed(executor.error_text(error, Store(plan.path))) from None
     wanted = plan.points if only is None else only
     jobs = jobs or max(1, executor.cores() // max(1, threads))
     left, known = executor.waiting(wanted, kept, retry=retry, touch=False)
@@ -202,7 +210,12 @@ def run(
         outcome = ray_executor.run(wanted, kept, jobs=jobs, threads=threads, **options)
     else:
         outcome = executor.run(wanted, kept, jobs=jobs, threads=threads, **options)
-    return SweepResult.open(plan.path), outcome
+    return result_of(plan), outcome
+
+
+def result_of(plan: Plan) -> SweepResult:
+    """Return what the store has of a sweep, whatever other sweeps share it."""
+    return SweepResult(plan.path, described(plan))
 
 
 def put_damaged_aside(result: SweepResult, error: Exception) -> list[str]:
@@ -222,11 +235,8 @@ def put_damaged_aside(result: SweepResult, error: Exception) -> list[str]:
     return found
 
 
-def write_description(plan: Plan) -> None:
-    """Write down what the sweep is and which runs belong to it, so that its folder says all.
-
-    Tables that an earlier sweep made by another report are removed: this one makes its own when it ends.
-    """
+def described(plan: Plan) -> dict[str, Any]:
+    """Return what the sweep is and which runs belong to it, as its folder has it."""
     sweep = plan.sweep
     about = {
         "weftline": _native.version(),
@@ -240,9 +250,36 @@ def write_description(plan: Plan) -> None:
         },
         "points": [{"key": p.key, "seed": p.seed, "choice": dict(p.choice)} for p in plan.points],
     }
-    if _report_at(plan.path) != json.loads(json.dumps(about["report"])):
+    found: dict[str, Any] = json.loads(json.dumps(about))
+    return found
+
+
+def write_description(plan: Plan) -> None:
+    """Write down what the sweep is, so that its folder says all.
+
+    Tables that a sweep made by another report are removed: this one makes its own when it ends.
+    """
+    about = described(plan)
+    if _report_at(plan.path) != about["report"]:
         Store(plan.path).remove([store_files.POINTS, store_files.ESTIMATES])
     store.write_whole(plan.path / FILE, integrity.sealed(about))
+
+
+def write_tables(plan: Plan, result: SweepResult) -> None:
+    """Write the tables of a sweep into its store, which then describes this sweep.
+
+    Another sweep that shares the store may have described itself there since this one began.
+    """
+    if not _is_described(plan):
+        write_description(plan)
+    tables.write(result)
+
+
+def _is_described(plan: Plan) -> bool:
+    """Return whether the store describes this sweep."""
+    with contextlib.suppress(OSError, ValueError, InputError):
+        return bool(integrity.unsealed((plan.path / FILE).read_bytes())[0] == described(plan))
+    return False
 
 
 def _report_at(path: Path) -> object:
@@ -358,7 +395,7 @@ def sweep(
         raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
     result.remarks = [*outcome.remarks, *other_versions(planned), *planned.unused]
     try:
-        tables.write(result)
+        write_tables(planned, result)
     except OSError as error:
         raise RunFailed(executor.error_text(error, Store(planned.path))) from None
     warn(result.warnings)

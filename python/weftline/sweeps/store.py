@@ -480,11 +480,15 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all."""
+    """Write a file so that it is there as a whole or not at all; an `OSError` has its name in any case."""
     part = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.part")
     try:
         part.write_text(text, "utf-8")
         os.replace(part, path)
+    except OSError as error:
+        # A full disk is reported by a write, which knows no name.
+        error.filename = str(path)
+        raise
     finally:
         with contextlib.suppress(FileNotFoundError):
             part.unlink()
