@@ -486,7 +486,7 @@ def write_whole(path: Path, text: str) -> None:
         part.write_text(text, "utf-8")
         os.replace(part, path)
     except OSError as error:
-        # A full disk is reported by a write, which knows no name.
+        # An error of a write, as on a full disk, has no file name.
         error.filename = str(path)
         raise
     finally:
