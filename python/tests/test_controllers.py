@@ -482,6 +482,27 @@ def test_code_that_was_imported_before_its_file_changed_is_refused(tmp_path, mon
     assert Law("x", Stepping).digest != first
 
 
+def test_a_scenario_that_is_run_again_is_identified_by_what_its_law_is_then(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+
+    class Slows(weftline.Controller):
+        share = 0.5
+
+        def on_ack(self, ack):
+            self.rate_bps = self.flow.line_rate_bps * self.share
+
+    kind = {"transport.controller.kind": "python:slows"}
+    scenario = weftline.Scenario("fabric.toml", set=kind, controllers={"slows": Slows})
+    first = scenario.run()
+    assert scenario.run().reused
+    Slows.share = 0.1
+    other = scenario.run()
+    assert not other.reused and other.out != first.out
+    assert other.summary["fingerprint"] != first.summary["fingerprint"]
+    given = weftline.run("fabric.toml", set=kind, controllers={"slows": Slows})
+    assert given.reused and given.out == other.out
+
+
 def test_a_file_that_is_not_the_same_each_time_is_refused_with_the_attribute(tmp_path):
     text = (
         "import random\nclass Law:\n    rng = random.Random({})\n    def on_ack(self, ack):\n        pass\n"

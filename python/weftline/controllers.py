@@ -84,6 +84,10 @@ class Law:
             )
         return found
 
+    def as_it_is_now(self) -> Law:
+        """Return it with the digest of its code now: values that a given object uses may have changed."""
+        return Law(self.name, self.make, self.origin, self.is_of_one_run) if self._file is None else self
+
     def own_modules(self) -> contextlib.AbstractContextManager[None]:
         """Let `sys.modules` have the user's modules that its file imported meanwhile."""
         return self._execution.current() if self._execution else contextlib.nullcontext()

@@ -118,6 +118,13 @@ class Scenario:
                 "the file holds now"
             )
 
+    def _renew_laws(self) -> None:
+        """Let the next run be identified by what its controllers in Python are now."""
+        if given := self._source.controllers:
+            laws = {name: law.as_it_is_now() for name, law in given.items()}
+            self._source = replace(self._source, controllers=laws)
+            self.__dict__.pop("_digests_of_laws", None)
+
     @property
     def source(self) -> scenarios.Source:
         """Its text, and the directory to which its names of files are relative."""
@@ -195,6 +202,7 @@ class Scenario:
             raise InputError(f"progress: expected a function or None, found {progress!r}")
         check_limits(threads, memory)
         self._check_files()
+        self._renew_laws()
         warn(self.unused_controllers)
         place = self.place(out, force=force)
         found = place.stored
