@@ -54,6 +54,26 @@ def test_every_step_of_the_pages_fits_the_files_that_it_names(tmp_path):
     assert applied(copy(tmp_path)) == []
 
 
+@pytest.mark.parametrize("page", walks.PAGES)
+def test_what_the_files_of_a_page_use_is_there_and_public_where_another_crate_may_use_it(page):
+    text = (ROOT / page).read_text("utf-8")
+    outside = "own-schemes.md" in text
+    for change in walks.changes(text):
+        if change.before:
+            continue
+        room = ROOT / Path(change.path).parent
+        code = change.after.partition("#[cfg(test)]")[0]
+        used = re.findall(r"^use super((?:::\w+)*)::(?:\{([^}]*)\}|(\w+));", code, re.M)
+        assert used, page
+        for module, several, one in used:
+            names = re.findall(r"\w+", several or one)
+            stem = module.removeprefix("::").replace("::", "/")
+            files = [room / "mod.rs"] if not stem else [room / f"{stem}.rs", room / stem / "mod.rs"]
+            [file] = [file for file in files if file.is_file()]
+            for name in names:
+                assert walks.offers(file.read_text("utf-8"), name, outside), f"{page}: {file}: {name}"
+
+
 def test_the_page_on_a_transport_shows_the_registry_lines_of_its_patch():
     """`test_additions.py` applies and builds the patch itself."""
     page = (ROOT / "docs/adding-a-transport.md").read_text("utf-8")

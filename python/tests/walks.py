@@ -57,3 +57,12 @@ def apply(change: Change, root: Path) -> str | None:
         return f"{change.path} has this {text.count(change.before)} times, not once:\n{change.before}"
     file.write_text(text.replace(change.before, change.after), "utf-8")
     return None
+
+
+def offers(text: str, name: str, outside: bool) -> bool:
+    """Whether the text of a module defines or re-exports a name, if `outside` for other crates as well."""
+    seen = "pub" if outside else r"(?:pub(?:\([^)]*\))?|)"
+    defined = rf"^{seen}\s*(?:const\s+)?(?:fn|struct|enum|trait|const|static|type)\s+{name}\b"
+    made = rf"^(?:cause|counters)!\(\s*{name},"
+    exported = rf"^{seen}\s*use [^;]*\b{name}\b[^;]*;"
+    return any(re.search(form, text, re.M) for form in (defined, made, exported))
