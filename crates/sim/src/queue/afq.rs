@@ -1,14 +1,14 @@
 //! AFQ: approximate fair queueing with as many queues as a switch has, and bytes of flows in a sketch.
 //!
-//! Queues are rounds, used in turn. A flow may send a number of bytes a round; its next packet is bid for the round in which
-//! its bytes so far end, and waits in that round's queue. A packet that is bid for a round too far ahead is dropped. A queue
-//! that has been emptied ends its round; with all of them empty no round is too far ahead. Bytes of flows are kept in a count-min sketch: of a flow's counters, one a row, the
-//! least holds, and the new bid raises those below it.
+//! Queues are rounds, used in turn. A flow may send a number of bytes a round; a packet is bid for the round in which its flow's
+//! bytes end with it, and waits in that round's queue. A packet that is bid for a round too far ahead is dropped. A queue
+//! that has been emptied ends its round; with all of them empty no round is too far ahead. Bytes of flows are kept in a count-min
+//! sketch: of a flow's counters, one a row, the least holds, and the new bid raises those below it.
 //!
 //! Source: Sharma, Liu, Atreya, Krishnamurthy, "Approximating Fair Queueing on Reconfigurable Switches", NSDI 2018, §3, Figure 3.
 //! Differs from the source: a hash of our own; the round moves on when the next packet is asked for.
-//! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; rounds times this is what a flow alone can
-//! have waiting), `sketch_rows` 2, `sketch_slots` 16384.
+//! *Parameters*: `rounds` (queues) 32, `round_bytes` 6000 B (at least a packet; a flow alone can have less than rounds times this
+//! waiting), `sketch_rows` 2, `sketch_slots` 16384.
 
 use super::PortMemory;
 use super::managed::{
@@ -110,7 +110,7 @@ impl Afq {
         row * self.slots + slot as u32
     }
 
-    /// Bytes after which the flow's next packet is bid.
+    /// Bytes after which the flow's next packet begins.
     fn bid(&self, key: u64) -> u64 {
         let counter = |row| self.sketch.get(&self.slot(row, key)).copied().unwrap_or(0);
         let min = (0..self.rows).map(counter).min().unwrap_or(0);
@@ -128,7 +128,7 @@ impl Afq {
 
 impl Discipline for Afq {
     fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
-        let bid = self.bid(packet.key);
+        let bid = self.bid(packet.key) + u64::from(packet.size);
         let round = bid / self.round_bytes;
         let rounds = self.queues.len() as u64;
         if round - self.round >= rounds {
@@ -140,7 +140,7 @@ impl Discipline for Afq {
         if cx.is_full_for(packet.size) {
             return cx.drop(packet, &BUFFER);
         }
-        self.raise(packet.key, bid + u64::from(packet.size));
+        self.raise(packet.key, bid);
         cx.waiting.push(&mut self.queues[(round % rounds) as usize], packet);
     }
 
