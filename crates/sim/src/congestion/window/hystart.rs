@@ -3,16 +3,20 @@
 //!
 //! ```text
 //! train   acknowledgements that follow each other closely last longer than the least RTT (ns-3.35; half of it in Linux)
-//! delay   the least RTT of eight samples of a round exceeds the least RTT by eta
+//! delay   the least RTT of a round, from its ninth sample on, exceeds the least RTT by eta (ns-3.35: that of the first eight)
 //! eta     = clamp(least RTT / divisor, delay_min, delay_max)
 //! ```
+//!
+//! With the eight samples alone, as in Linux before 5.8, slow start ends when the least RTT falls within a round, as when another
+//! flow ends and its queue with it: what is compared would be the round's RTTs before with the flow's after.
 //!
 //! A round begins with the first acknowledgement of what was sent after the round before began; that acknowledgement is the first
 //! of the round's train (Linux since 5.16). In ns-3.35, and in Linux before, it still belongs to the train of the round before:
 //! if a round trip is shorter than the gap that ends a train, every train after the first round lasts at least a round trip.
 //!
 //! Source: Ha and Rhee, "Taming the elephants: New TCP slow start", Computer Networks 55(9), 2011, as in
-//! Linux' Cubic and in ns-3.35, which differ in their constants.
+//! Linux' Cubic and in ns-3.35, which differ in their constants. Differs from Linux: the time of a train is not extended by that of
+//! bursts of segmentation offload (there up to 1 ms), as there are none here.
 
 use super::{Acked, CongestionWindow, Profile};
 use crate::parameters::Parameters;
@@ -32,9 +36,11 @@ pub struct HystartParameters {
     pub delay_max: Time,
     /// The acknowledgement that begins a round belongs to it, not to the round before.
     pub begins_round: bool,
+    /// All RTTs of a round count, not the first ones alone.
+    pub whole_round: bool,
 }
 
-/// Samples per round of which the minimum counts.
+/// Samples of a round after which its minimum is judged.
 const SAMPLES: u32 = 8;
 
 impl HystartParameters {
@@ -61,7 +67,7 @@ impl HystartParameters {
             p.complain("hystart_delay_max", message);
         }
         let delay_max = delay_max.max(delay_min);
-        let begins_round = profile.pick(true, false);
+        let (begins_round, whole_round) = profile.pick((true, true), (false, false));
         HystartParameters {
             on,
             low_window,
@@ -71,6 +77,7 @@ impl HystartParameters {
             delay_min,
             delay_max,
             begins_round,
+            whole_round,
         }
     }
 }
@@ -84,7 +91,7 @@ pub struct Hystart {
     last: Time,
     /// The round ends when this byte is acknowledged.
     round_end: u64,
-    /// Minimum RTT of the round's first samples; [`Time::MAX`] before the first.
+    /// Minimum RTT of the round's samples; [`Time::MAX`] before the first.
     round_rtt: Time,
     samples: u32,
     found: bool,
@@ -143,8 +150,10 @@ impl Hystart {
             let divisor = if window.paced { 1 } else { p.train_divisor };
             self.found |= now - self.round_start > Time(min.0 / divisor);
         }
-        if self.samples < SAMPLES {
+        if self.samples < SAMPLES || p.whole_round {
             self.round_rtt = self.round_rtt.min(rtt);
+        }
+        if self.samples < SAMPLES {
             self.samples += 1;
         } else {
             let excess = Time(min.0 / p.delay_divisor).clamp(p.delay_min, p.delay_max);

@@ -121,6 +121,35 @@ fn slow_start_of_a_paced_flow_ends_when_the_train_of_a_round_is_a_round_trip() {
     assert_eq!(last_round_of_slow_start(true, |_| Time::from_ns(120)), 5120);
 }
 
+/// Whether slow start ends within 40 acknowledgements 3 ms apart, of which the RTTs in ms are those given by their number; a round ends
+/// with the first one, where asked for.
+fn slow_start_ends(hystart: HystartParameters, first_alone: bool, rtt: impl Fn(u64) -> u64) -> bool {
+    let p = CubicParameters { hystart, ..published() };
+    let mut law = p.start(&super::super::tests::situations::flow());
+    let mut window = CongestionWindow { cwnd: 40 * mss(), ..window() };
+    for number in 0..40 {
+        let next = acked(if first_alone && number == 0 { 1 } else { 100 }).acknowledged;
+        let (now, rtt) = (Time::from_ms(100 + 3 * number), Some(Time::from_ms(rtt(number))));
+        law.on_feedback(&Acked { now, rtt, next, ..acked(1 + number) }, &mut window);
+    }
+    window.ssthresh == window.cwnd
+}
+
+/// The queue of a flow that ends drains within a round: the RTT falls from 80 to 50 ms, and nothing of this flow waits. Linux since 5.8
+/// takes the minimum of the round for what it is then; with the first eight samples alone, as in ns-3.35, slow start ends.
+#[test]
+fn slow_start_does_not_end_because_the_round_trip_time_falls() {
+    let whole = published::<CubicParameters>().hystart;
+    let first = HystartParameters { whole_round: false, ..whole };
+    let falls = |number| if number < 20 { 80 } else { 50 };
+    let ends = [whole, first].map(|hystart| slow_start_ends(hystart, false, falls));
+    assert_eq!(ends, [false, true]);
+    // It ends in both where a whole round has RTTs above the minimum by more than an eighth.
+    let rises = |number| if number == 0 { 50 } else { 60 };
+    let ends = [whole, first].map(|hystart| slow_start_ends(hystart, true, rises));
+    assert_eq!(ends, [true, true]);
+}
+
 /// RFC 9438 §4.3: Reno's window grows by alpha segments a round trip until it has the window of the last loss, then by one.
 #[test]
 fn renos_window_grows_by_a_segment_once_it_has_the_window_of_the_last_loss() {
