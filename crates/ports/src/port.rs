@@ -111,7 +111,7 @@ impl EnginePort {
         if !came_marked && self.markers.arriving.marks(waiting, &mut self.markers.random) {
             self.mark(id);
         }
-        let mut verdict = self.port.queue.enqueue(id, &mut self.packets, self.now);
+        let mut verdict = self.port.enqueue(id, &mut self.packets, self.now);
         while let Some(dropped) = verdict.next_dropped(&self.packets) {
             self.drop(dropped);
         }

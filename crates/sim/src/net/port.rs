@@ -3,8 +3,8 @@
 use super::PortId;
 use super::tap::Destination;
 use crate::compat::Rules;
-use crate::packet::Packet;
-use crate::queue::{Queue, QueueDiscipline};
+use crate::packet::{Packet, PacketId, PacketSlab};
+use crate::queue::{Queue, QueueDiscipline, Verdict};
 use crate::units::{Rate, Time};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -232,6 +232,15 @@ impl Port {
         self.line.set_rate(rate);
         self.rate_kbps = kbps(rate);
         self.queue.set_rate(rate);
+    }
+
+    /// Puts a packet into the queue.
+    #[inline]
+    pub fn enqueue(&mut self, id: PacketId, packets: &mut PacketSlab, now: Time) -> Verdict {
+        if self.owns_buffer && self.is_idle(now) {
+            self.queue.rest();
+        }
+        self.queue.enqueue(id, packets, now)
     }
 
     /// Puts a packet on the link. `more` says that something will want to leave after it.

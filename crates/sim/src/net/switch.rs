@@ -296,7 +296,7 @@ impl Switch {
     #[inline(never)]
     fn queue_at_own(&mut self, net: &mut Partition, out: PortId, id: PacketId) {
         self.mark_arriving(net, out, id);
-        net.ports[out as usize].queue.enqueue(id, &mut net.packets, net.now);
+        net.ports[out as usize].enqueue(id, &mut net.packets, net.now);
         let returned =
             net.ports[out as usize].queue.account().map_or(NONE, |account| account.take_returned());
         net.settle(out);

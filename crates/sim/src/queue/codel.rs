@@ -212,13 +212,19 @@ impl Codel {
         packet
     }
 
-    /// A packet that has not waited leaves a queue that is empty then, or none is there: whether that is all to know.
+    /// No packet is there for whoever asks.
+    #[inline]
+    pub fn rest(&mut self) {
+        (self.above_until, self.dropping) = (0, false);
+    }
+
+    /// A packet that has not waited leaves a queue that is empty then: whether that is all to know.
     #[inline]
     pub fn pass(&mut self, law: &Law) -> bool {
         // Where no time is too long, nor a queue too short, the packet would be judged.
         let passes = law.target > 0 && law.minimum > 0;
         if passes {
-            (self.above_until, self.dropping) = (0, false);
+            self.rest();
         }
         passes
     }
@@ -304,6 +310,11 @@ impl Discipline for CodelQueue {
     fn lets_through(&mut self, _packet: &Packet, size: u32) -> bool {
         self.law.came(size);
         self.state.pass(&self.law)
+    }
+
+    #[inline]
+    fn rest(&mut self) {
+        self.state.rest();
     }
 
     fn reset(&mut self) {

@@ -201,6 +201,9 @@ impl QueueDiscipline for External {
             ledger.give_others(queue, packets);
         });
     }
+    fn rest(&mut self) {
+        self.guarded(|queue, _| queue.rest());
+    }
     fn set_rate(&mut self, rate: Rate) {
         self.guarded(|queue, _| queue.set_rate(rate));
     }

@@ -241,7 +241,7 @@ impl Discipline for FqCodel {
         let place = self.place_of(packet.key, |tuples| cx.five_tuple(&packet, tuples, 0));
         cx.waiting.push(&mut self.queues[place as usize].list, packet);
         self.enter(place);
-        if cx.overflows() {
+        while cx.overflows() {
             self.drop_from_fattest(cx);
         }
     }
@@ -265,17 +265,20 @@ impl Discipline for FqCodel {
         if !self.queues[own as usize].codel.pass(&self.law) {
             return false;
         }
+        // No other queue is in a list: it is this one's turn.
         self.enter(own);
-        while let Some((place, is_new)) = self.turn() {
-            let queue = &mut self.queues[place as usize];
-            queue.codel.pass(&self.law);
-            if place == own {
-                queue.deficit -= i64::from(size);
-                break;
-            }
-            self.retire(place, is_new);
-        }
+        self.queues[own as usize].deficit -= i64::from(size);
         true
+    }
+
+    /// Queues are found to be empty one after the other, until none is left in a list.
+    #[inline]
+    fn rest(&mut self) {
+        for place in self.new.drain(..).chain(self.old.drain(..)) {
+            let queue = &mut self.queues[place as usize];
+            queue.active = false;
+            queue.codel.rest();
+        }
     }
 
     fn reset(&mut self) {

@@ -87,6 +87,8 @@ pub trait QueueDiscipline {
     }
     /// The NIC after the discipline, which was full, requests more.
     fn ask(&mut self, _packets: &mut PacketSlab, _now: Time) {}
+    /// The link is free and nothing waits: the link has asked for a packet, in vain, before the next one comes.
+    fn rest(&mut self) {}
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}
     /// Adds what it has counted until now.
@@ -138,6 +140,9 @@ macro_rules! forward_to {
         }
         fn ask(&mut self, packets: &mut PacketSlab, now: Time) {
             $each!(self, q => q.ask(packets, now))
+        }
+        fn rest(&mut self) {
+            $each!(self, q => q.rest())
         }
         fn set_rate(&mut self, rate: Rate) {
             $each!(self, q => q.set_rate(rate))

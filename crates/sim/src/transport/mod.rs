@@ -189,9 +189,8 @@ impl HostContext<'_> {
 
     /// Puts a packet into the queue of a port.
     pub fn enqueue(&mut self, port: PortId, id: PacketId) {
-        use crate::queue::QueueDiscipline;
-        let queue = &mut self.net.ports[port as usize].queue;
-        let mut verdict = queue.enqueue(id, &mut self.net.packets, self.net.now);
+        let at = &mut self.net.ports[port as usize];
+        let mut verdict = at.enqueue(id, &mut self.net.packets, self.net.now);
         while let Some(dropped) = verdict.next_dropped(&self.net.packets) {
             self.net.drop_packet(port, dropped);
         }

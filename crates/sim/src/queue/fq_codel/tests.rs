@@ -1,6 +1,8 @@
+use super::super::managed::ManagedConfig;
 use super::super::managed::tests::{Port, config as managed, defaults};
 use super::*;
-use crate::units::{Rate, Time};
+use crate::queue::QueueDiscipline;
+use crate::units::{Bytes, Rate, Time};
 
 fn fq(queues: u32, packets: u32) -> Port<FqCodel> {
     let config = FqCodelConfig { queues, ..defaults() };
@@ -34,6 +36,49 @@ fn a_new_flow_goes_before_those_that_have_had_their_turn() {
     port.offer(Time::ZERO, 1, 101, 100);
     let order: Vec<u64> = (0..4).map(|_| port.serve(Time::ZERO).0.unwrap().seq).collect();
     assert_eq!(order, [100, 101, 1, 2]);
+}
+
+/// RFC 8290 §4.2: an empty queue leaves the lists when its turn comes. A link that is free asks for a packet, so none is left in a list
+/// then, and a flow that comes back is a new one, whatever it had sent before.
+#[test]
+fn a_flow_that_comes_back_to_an_idle_port_is_a_new_one() {
+    let order = |idle: bool| {
+        let mut port = fq(0, 100);
+        port.offer(Time::ZERO, 0, 0, 1500);
+        port.serve(Time::ZERO);
+        if idle {
+            port.queue.rest();
+        }
+        for (flow, name) in [(0, 1), (0, 2), (1, 10), (1, 11)] {
+            port.offer(Time::ZERO, flow, name, 1500);
+        }
+        (0..4).map(|_| port.serve(Time::ZERO).0.unwrap().seq).collect::<Vec<_>>()
+    };
+    // While its packet is being sent, flow 0 has had its turn.
+    assert_eq!((order(true), order(false)), (vec![1, 10, 2, 11], vec![10, 1, 11, 2]));
+    // A NIC with room for more asks as well.
+    let nic = |nic_packets| {
+        let mut port = Port::new(
+            ManagedConfig { nic_packets, ..managed(FqCodelConfig { queues: 0, ..defaults() }, 100) },
+            Rate(100_000_000),
+        );
+        for (flow, name) in [(0, 0), (0, 1), (0, 2), (0, 3), (1, 10), (1, 11)] {
+            port.offer(Time::ZERO, flow, name, 1500);
+        }
+        (0..6).map(|_| port.serve(Time::ZERO).0.unwrap().seq).collect::<Vec<_>>()
+    };
+    assert_eq!(nic(2), [0, 1, 10, 2, 11, 3]);
+}
+
+#[test]
+fn no_more_than_the_limit_in_bytes_waits_however_small_a_batch_is() {
+    let config = FqCodelConfig { queues: 0, batch: 1, ..defaults() };
+    let limit = Limit { bytes: Bytes(3000), ..Limit::NONE };
+    let mut port = Port::new(ManagedConfig { limit, ..managed(config, 0) }, Rate(100_000_000));
+    (0..20).for_each(|name| assert_eq!(port.offer(Time::ZERO, 0, name, 100), [0u64; 0]));
+    // Of 3500 B the five first packets of the fattest queue go.
+    assert_eq!(port.offer(Time::ZERO, 1, 100, 1500), [0, 1, 2, 3, 4]);
+    assert_eq!(port.queue.bytes(), 3000);
 }
 
 #[test]

@@ -147,6 +147,8 @@ pub trait Discipline {
     fn lets_through(&mut self, _packet: &Packet, _size: u32) -> bool {
         false
     }
+    /// Nothing waits, and it is asked for a packet in vain.
+    fn rest(&mut self) {}
     /// All that waits is gone, as the link is.
     fn reset(&mut self);
     /// The link has another rate now.
@@ -406,9 +408,12 @@ impl<D: Discipline> Managed<D> {
         }
     }
 
-    /// Moves packets on into the NIC while it has room.
+    /// Moves packets on into the NIC while it has room, until the discipline has no more.
     fn fill_nic(&mut self, packets: &mut PacketSlab, now: Time) {
-        while self.nic.len() < self.nic_packets && !self.waiting.is_empty() {
+        while self.nic.len() < self.nic_packets {
+            if self.waiting.is_empty() {
+                return self.discipline.rest();
+            }
             let Some(packet) = self.leave_discipline(packets, now) else { return };
             self.nic.push_back(packet);
         }
@@ -483,10 +488,23 @@ impl<D: Discipline> QueueDiscipline for Managed<D> {
         // A packet would fill a NIC of one, which then asks for more.
         let is_free = self.account.packets == 0 && self.nic_packets != 1 && paused & !1 == 0;
         let size = counted(packet, self.account.link_header);
-        is_free
-            && packet.class != 0
-            && u64::from(size) <= self.limit.bytes.0
-            && self.discipline.lets_through(packet, size)
+        if !is_free || packet.class == 0 || u64::from(size) > self.limit.bytes.0 {
+            return false;
+        }
+        self.discipline.rest();
+        let passes = self.discipline.lets_through(packet, size);
+        if passes && self.nic_packets > 0 {
+            // The NIC has room for more.
+            self.discipline.rest();
+        }
+        passes
+    }
+
+    #[inline]
+    fn rest(&mut self) {
+        if self.account.packets == 0 {
+            self.discipline.rest();
+        }
     }
 
     fn evict(&mut self, packets: &mut PacketSlab) -> Option<PacketId> {

@@ -242,6 +242,9 @@ fn walk<P: DisciplineParameters<State: std::fmt::Debug>>(
             passed += 1;
             (Some(packet.seq), Vec::new())
         } else {
+            if is_idle {
+                port.queue.rest();
+            }
             let mut dropped = port.offer_packet(now, packet);
             let (next, more) = if is_idle { port.serve(now) } else { (None, Vec::new()) };
             dropped.extend(more);
