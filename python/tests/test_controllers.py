@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import functools
 import importlib
@@ -19,7 +18,7 @@ import pytest
 from texts import FABRIC
 
 import weftline
-from weftline import _native, hidden_inputs
+from weftline import _native
 from weftline.cli.main import main
 from weftline.code_digest import Reader
 from weftline.controllers import Law, of
@@ -404,48 +403,6 @@ def test_a_run_warns_of_what_its_controller_used_that_does_not_identify_it(folde
     assert drawn.startswith("the global generator of random was used")
     assert f"read the file {folder / 'fabric.toml'} during" in files
     assert "read the environment variable STEP during" in variables
-
-
-def without_a_seed(kind):
-    class Drawing(weftline.Controller):
-        def __init__(self, flow):
-            super().__init__(flow)
-            self.rng = kind()
-
-        def on_ack(self, ack):
-            self.cwnd_bytes = 2000 + 20000 * self.rng.random()
-
-    return Drawing
-
-
-@needs_engine
-@pytest.mark.parametrize(
-    ("kind", "warns"),
-    [
-        (random.Random, True),
-        (random.SystemRandom, True),
-        (lambda: random.Random(7), False),
-        (lambda: copy.deepcopy(random.Random(7)), False),
-    ],
-)
-def test_a_generator_without_a_seed_has_a_warning(folder, kind, warns):
-    law = without_a_seed(kind)
-    chosen = {"transport.controller.kind": "python:x"}
-    found = weftline.run(folder / "fabric.toml", set=chosen, controllers={"x": law}, out=folder / "run")
-    assert any(text.startswith('controller "x" made a generator of') for text in found.warnings) == warns
-    assert (random.Random.seed, os.urandom) == (hidden_inputs._SEED, hidden_inputs._SYSTEM)
-
-
-@needs_engine
-def test_numpy_without_a_seed_has_a_warning(folder):
-    numpy = pytest.importorskip("numpy")
-    chosen = {"transport.controller.kind": "python:x"}
-    for kind, warns in ((numpy.random.default_rng, True), (lambda: numpy.random.default_rng(7), False)):
-        law = without_a_seed(kind)
-        found = weftline.run(
-            folder / "fabric.toml", set=chosen, controllers={"x": law}, out=folder / "run", force=True
-        )
-        assert any("without a seed" in text for text in found.warnings) == warns
 
 
 @needs_engine

@@ -19,9 +19,12 @@ from typing import Any
 
 from weftline import code_digest
 from weftline.controllers import Law
+from weftline.seeded_calls import gives_seed
 
 MAX_NAMES = 3
 """How many files, variables or attributes a warning names."""
+MAX_UNSEEDED = 1000
+"""How many generators without a seed may get one later; of more, one is taken to stay without."""
 _CODE = (".py", ".pyc", ".so", ".pyd")
 _CALLERS = ("weftline.scenario", "weftline.cli.why")
 """What runs the code that is watched."""
@@ -38,8 +41,9 @@ class Watch:
         self._generators = _generators()
         self.files: dict[str, None] = {}
         self.variables: dict[str, None] = {}
-        self.draws_without_seed = False
-        """Whether random numbers were taken from the system, or a generator was made without a seed."""
+        self.draws_from_system = False
+        self.unseeded: dict[int, random.Random] = {}
+        """Generators that were made without a seed and have got none since, by id; the first of them."""
 
     @contextlib.contextmanager
     def on(self) -> Iterator[None]:
@@ -67,6 +71,11 @@ class Watch:
                 _here.watch = watch
 
         return unwatched
+
+    @property
+    def draws_without_seed(self) -> bool:
+        """Whether random numbers were taken from the system, or a generator was made without a seed."""
+        return self.draws_from_system or bool(self.unseeded)
 
     def changed(self) -> dict[str, list[str]]:
         """Return what controllers changed that other runs share, by controller."""
@@ -147,7 +156,7 @@ _lock = threading.Lock()
 _hooks: list[Callable[..., Any]] = []
 _watching: list[type] = []
 """The class that `os.environ` had, for each run that is watched."""
-_SEED, _SYSTEM = random.Random.seed, os.urandom
+_SEED, _SET, _SYSTEM = random.Random.seed, random.Random.setstate, os.urandom
 
 
 @contextlib.contextmanager
@@ -161,7 +170,7 @@ def _reported() -> Iterator[None]:
         if not _watching:
             with contextlib.suppress(TypeError):  # a test may have put something else in its place
                 environ.__class__ = _Environ
-            _report_draws(_seeded, _from_system)
+            _report_draws(_seeded, _set, _from_system)
         else:
             own = _watching[0]
         _watching.append(own)
@@ -173,7 +182,7 @@ def _reported() -> Iterator[None]:
             if not _watching:
                 with contextlib.suppress(TypeError):
                     environ.__class__ = own
-                _report_draws(_SEED, _SYSTEM)
+                _report_draws(_SEED, _SET, _SYSTEM)
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:
@@ -190,33 +199,55 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         watch.files[name] = None
 
 
-def _report_draws(seed: Callable[..., None], system: Callable[[int], bytes]) -> None:
+def _report_draws(
+    seed: Callable[..., None], set_state: Callable[..., None], system: Callable[[int], bytes]
+) -> None:
     """Put functions in place of those that seed a generator and that take random bytes from the system.
 
     NumPy and `secrets` take theirs through `random.SystemRandom`.
     """
     random.Random.seed = seed  # type: ignore[method-assign]
+    random.Random.setstate = set_state  # type: ignore[method-assign]
     os.urandom = random._urandom = system  # type: ignore[attr-defined]
 
 
 def _seeded(generator: random.Random, a: Any = None, version: int = 2) -> None:
-    # A copy of a generator is made without a seed and gets its state.
-    if a is None:
-        maker = sys._getframe(1).f_back
-        if maker is None or maker.f_globals.get("__name__") != "copy":
-            _note_draw()
+    _note_seed(generator, is_given=a is not None)
     _SEED(generator, a, version)
 
 
+def _set(generator: random.Random, state: Any) -> None:
+    # So are copies made: without a seed, and then with the state of the other.
+    _note_seed(generator, is_given=True)
+    _SET(generator, state)
+
+
+def _note_seed(generator: random.Random, *, is_given: bool) -> None:
+    watch = _watch_of_code()
+    if watch is None:
+        return
+    if is_given:
+        watch.unseeded.pop(id(generator), None)
+    elif len(watch.unseeded) < MAX_UNSEEDED:
+        watch.unseeded[id(generator)] = generator
+    else:
+        watch.draws_from_system = True
+
+
 def _from_system(size: int, /) -> bytes:
-    _note_draw()
+    watch = _watch_of_code()
+    if watch is not None and not watch.draws_from_system:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__") in ("random", "secrets"):
+            frame = frame.f_back
+        watch.draws_from_system = frame is None or not gives_seed(frame)
     return _SYSTEM(size)
 
 
-def _note_draw() -> None:
-    watch = getattr(_here, "watch", None)
-    if watch is not None and not _is_importing(sys._getframe()):
-        watch.draws_without_seed = True
+def _watch_of_code() -> Watch | None:
+    """Return the watch of this thread, None while a module is being imported."""
+    watch: Watch | None = getattr(_here, "watch", None)
+    return None if watch is None or _is_importing(sys._getframe()) else watch
 
 
 def _is_importing(frame: FrameType | None) -> bool:
