@@ -14,6 +14,8 @@ from weftline.errors import InputError, nearest
 from weftline.measures import labels
 from weftline.measures.lines import Line
 from weftline.measures.pooling import Pool
+from weftline.sweeps import zipped_axes
+from weftline.sweeps.zipped_axes import Groups
 
 SCHEME = "scheme"
 
@@ -24,6 +26,8 @@ class Axis:
 
     name: str
     against: str
+    zipped: Groups = ()
+    """The axes of a sweep that advance together."""
 
 
 class Bases:
@@ -32,6 +36,7 @@ class Bases:
     def __init__(self, lines: Sequence[Line], axis: Axis | None, against: str | None) -> None:
         """Raise InputError if `against` is neither the label of a line nor a variant of an axis."""
         self._lines = list(lines)
+        self._zipped = axis.zipped if axis else ()
         self._fixed: Line | None = None
         self.axis = axis
         named = [line.label for line in lines]
@@ -54,13 +59,26 @@ class Bases:
         if line is self._fixed or not line.is_done:
             return None
         if self._fixed is not None:
-            alike = not self._are_combinations or _apart(line, self._fixed) == 1
+            alike = not self._are_combinations or self._apart(line, self._fixed) == 1
             return self._fixed if self._fixed.is_done and alike else None
         if self.axis is None:
             return None
-        wanted = {**dict(line.choice), self.axis.name: self.axis.against}
-        found = (other for other in self._lines if other.is_done and dict(other.choice) == wanted)
+        name, against = self.axis.name, self.axis.against
+        at_place = (other for other in self._lines if self._place(other) == self._place(line))
+        found = (other for other in at_place if other.is_done and dict(other.choice).get(name) == against)
         return next((other for other in found if other is not line), None)
+
+    def _place(self, line: Line) -> dict[str, str]:
+        """Return its variants of all axes but the compared one, and those that advance with it."""
+        name = self.axis.name if self.axis else ""
+        compared = {name, *zipped_axes.partners(self._zipped, name)}
+        return {axis: variant for axis, variant in line.choice if axis not in compared}
+
+    def _apart(self, one: Line, other: Line) -> int:
+        """In how many axes two combinations differ; axes that advance together are one."""
+        theirs = dict(other.choice)
+        axes = {name for name, variant in one.choice if theirs.get(name) != variant}
+        return len({min({name, *zipped_axes.partners(self._zipped, name)}) for name in axes})
 
     @property
     def _are_combinations(self) -> bool:
@@ -69,12 +87,6 @@ class Bases:
     def _axis_of(self, variant: str) -> Axis | None:
         names = [name for line in self._lines for name, value in line.choice if value == variant]
         return Axis(names[0], variant) if names else None
-
-
-def _apart(one: Line, other: Line) -> int:
-    """In how many axes two combinations differ."""
-    theirs = dict(other.choice)
-    return sum(theirs.get(name) != variant for name, variant in one.choice)
 
 
 def combinations(lines: Sequence[Line]) -> tuple[list[Line], Axis | None]:

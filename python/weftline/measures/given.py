@@ -123,7 +123,7 @@ def _of_sweep(result: SweepResult) -> Found:
         f"{lacking_text(result, choice)}"
         for choice in empty
     ]
-    axis = Axis(result.rows_axis, result.against) if result.rows_axis else None
+    axis = Axis(result.rows_axis, result.against, result.zipped) if result.rows_axis else None
     return Found(lines, axis, warnings=[*warnings, *result.remarks])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from weftline.errors import InputError
@@ -16,6 +16,7 @@ from weftline.report.page import Caution, Lead, Section
 from weftline.sweeps import tables
 from weftline.sweeps.axes import title_of
 from weftline.sweeps.result import Cell, SweepResult
+from weftline.sweeps.sweepfile import Choice
 
 MAX_LINES = 12
 """Curves in a figure, and combinations whose flows are drawn."""
@@ -111,7 +112,7 @@ def _ranked(result: SweepResult) -> list[str]:
     name = result.metrics[0]
     places: dict[str, list[Cell]] = {}
     for cell in result.combinations:
-        places.setdefault(_label(cell, without=result.rows_axis), []).append(cell)
+        places.setdefault(_text(result.place(cell)), []).append(cell)
     alone = len(places) == 1
     return [_first(result, name, "" if alone else place, cells) for place, cells in places.items()][
         :MAX_LINES
@@ -168,7 +169,7 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
             f'"{along}" is not an axis of numbers in this sweep; the axes of numbers are: {known}'
         )
     place = dict(zip(axis.variants, axis.numbers, strict=True))
-    found = metric(name)
+    found, together = metric(name), result.together(along)
     points = []
     lacking: list[Cell] = []
     for cell in result.combinations:
@@ -177,13 +178,13 @@ def curve(result: SweepResult, name: str, along: str) -> Figure:
             lacking.append(cell)
             continue
         mean = Mean.of_estimate(estimate, found.scale)
-        points.append((_label(cell, without=along), place[cell.at(along)], mean))
+        points.append((_label(cell, without=together), place[cell.at(along)], mean))
     if not points:
         raise InputError(f"{name} has no value in any combination of this sweep: there is nothing to draw")
     lines = list(dict.fromkeys(label for label, _, _ in points))
     kept = lines[:MAX_LINES]
-    labels = list(dict.fromkeys(_label(cell, without=along) for cell in result.cells))
-    notes = [_ports(result, name), _left_out(result, name)]
+    labels = list(dict.fromkeys(_label(cell, without=together) for cell in result.cells))
+    notes = [_zipped_text(result, along), _ports(result, name), _left_out(result, name)]
     if lacking:
         notes.append(f"Without a value: {'; '.join(map(_label, lacking))}.")
     if len(lines) > len(kept):
@@ -230,12 +231,19 @@ def _drawn(result: SweepResult) -> Sequence[Cell]:
     return (at_last or result.cells)[:MAX_LINES]
 
 
-def _label(cell: Cell, *, without: str = "") -> str:
-    parts = [
-        variant if not _is_number(variant) else f"{axis} {variant}"
-        for axis, variant in cell.choice
-        if axis != without
-    ]
+def _zipped_text(result: SweepResult, along: str) -> str:
+    """Return which axes advance with the axis of x, for the caption; "" if none."""
+    axes = [axis for axis in result.axes if axis.name in result.together(along) - {along}]
+    parts = [f"{axis.name} ({', '.join(axis.variants)})" for axis in axes]
+    return f"With {along} advances {' and '.join(parts)}." if parts else ""
+
+
+def _label(cell: Cell, *, without: Collection[str] = ()) -> str:
+    return _text(tuple(pair for pair in cell.choice if pair[0] not in without))
+
+
+def _text(choice: Choice) -> str:
+    parts = [f"{axis} {variant}" if _is_number(variant) else variant for axis, variant in choice]
     return ", ".join(parts) or "all"
 
 

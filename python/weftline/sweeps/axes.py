@@ -31,6 +31,7 @@ _COLUMNS = {*OF_POINTS, *OF_ESTIMATES, "no_effect", "error", "unfinished", "drop
 """What stands next to the axes in tables and in JSON, whatever the report."""
 _AXIS_KEYS = "name key keys values range variants"
 _RANGE_KEYS = "from to step points scale"
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _QUANTITY = re.compile(r"\s*([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?)\s*([A-Za-z%]*)\s*")
 
 
@@ -63,6 +64,24 @@ def title_of(name: str, variants: Iterable[str]) -> str:
 def are_distinct(numbers: Sequence[float]) -> bool:
     """Return whether numbers are finite, and no two of them the same."""
     return len(set(numbers)) == len(numbers) and all(map(math.isfinite, numbers))
+
+
+def values_of(variants: Sequence[str]) -> dict[str, Any]:
+    """Return the values that the variants of an axis stand for: numbers if all are, else the texts.
+
+    Texts where two of them are one number, as 1.1 and 1.10, or one is infinite. Whole numbers of more than 18
+    digits are floats.
+    """
+    numbers: dict[str, Any] = {}
+    if all(re.fullmatch(r"[-+]?[0-9]{1,18}", name) for name in variants):
+        numbers = {name: int(name) for name in variants}
+    elif all(_NUMBER.fullmatch(name) for name in variants):
+        numbers = {name: float(name) for name in variants}
+    if numbers and are_distinct([*numbers.values()]):
+        return numbers
+    if set(variants) <= {"true", "false"}:
+        return {name: name == "true" for name in variants}
+    return {name: name for name in variants}
 
 
 def read(entries: object, where: Where) -> dict[str, Axis]:

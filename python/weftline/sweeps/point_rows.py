@@ -18,9 +18,9 @@ from weftline.errors import DamagedError, InputError, RunFailed
 from weftline.measures.metrics import METRICS
 from weftline.runs import Run
 from weftline.sweeps import store_files
-from weftline.sweeps.axes import OF_POINTS
+from weftline.sweeps.axes import OF_POINTS, values_of
 from weftline.sweeps.index import Entry
-from weftline.sweeps.result import FILE, SweepResult, values_of
+from weftline.sweeps.result import FILE, SweepResult
 from weftline.sweeps.sweepfile import Choice
 
 Numbers = Mapping[str, float | None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +18,7 @@ from weftline.measures.judgements import Reason, Separation, Verdict
 from weftline.measures.metrics import METRICS, Flows, metric, split
 from weftline.measures.pooling import are_same_bits, are_same_flows, key_of, traffic_of
 from weftline.runs import Run
-from weftline.sweeps import axes
+from weftline.sweeps import axes, zipped_axes
 from weftline.sweeps.store import Store
 from weftline.sweeps.sweepfile import Choice, Report
 from weftline.terminal import Table, warnings_html, wrapped
@@ -247,16 +246,33 @@ class SweepResult:
     def _runs_keys(self) -> dict[Choice, stats.Keys]:
         return {}
 
+    @cached_property
+    def zipped(self) -> list[frozenset[str]]:
+        """The axes that advance together."""
+        return zipped_axes.groups(cell.choice for cell in self.combinations)
+
+    def together(self, axis: str) -> frozenset[str]:
+        """Return an axis of x and those that advance with it, but not `rows_axis`."""
+        return frozenset({axis}) | (zipped_axes.partners(self.zipped, axis) - {self.rows_axis})
+
+    def place(self, cell: Cell) -> Choice:
+        """Return its variants of all axes but `rows_axis` and those that advance with it."""
+        compared = {self.rows_axis, *zipped_axes.partners(self.zipped, self.rows_axis)}
+        return tuple(pair for pair in cell.choice if pair[0] not in compared)
+
     def base_of(self, cell: Cell) -> Cell | None:
-        """Return the combination to compare this one with: only the variant of `rows_axis` differs.
+        """Return the combination to compare this one with: at its place of the axes that are not compared.
 
         None without one that has results, and for a combination without results.
         """
-        if not cell.runs:
-            return None
-        wanted = {**dict(cell.choice), self.rows_axis: self.against}
-        found = next((other for other in self.cells if dict(other.choice) == wanted), None)
+        found = self._bases.get(self.place(cell)) if cell.runs else None
         return found if found is not cell else None
+
+    @cached_property
+    def _bases(self) -> dict[Choice, Cell]:
+        axis = self.rows_axis
+        cells = [cell for cell in self.cells if axis and cell.at(axis) == self.against]
+        return {self.place(cell): cell for cell in cells}
 
     def difference(self, name: str, cell: Cell, base: Cell | None = None) -> stats.Difference | None:
         """Return a combination's metric minus that of `base`, or of the one it is compared with.
@@ -484,7 +500,7 @@ class SweepResult:
 
     @cached_property
     def _axis_values(self) -> dict[str, dict[str, Any]]:
-        return {axis.name: values_of(axis.variants) for axis in self.axes}
+        return {axis.name: axes.values_of(axis.variants) for axis in self.axes}
 
     @property
     def rows(self) -> list[dict[str, Any]]:
@@ -586,24 +602,3 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         return "".join(table.html() for table in self.tables()) + warnings_html(self.warnings)
-
-
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
-
-
-def values_of(variants: Sequence[str]) -> dict[str, Any]:
-    """Return the values that the variants of an axis stand for: numbers if all are, else the texts.
-
-    Texts where two of them are one number, as 1.1 and 1.10, or one is infinite. Whole numbers of more than 18
-    digits are floats.
-    """
-    numbers: dict[str, Any] = {}
-    if all(re.fullmatch(r"[-+]?[0-9]{1,18}", name) for name in variants):
-        numbers = {name: int(name) for name in variants}
-    elif all(_NUMBER.fullmatch(name) for name in variants):
-        numbers = {name: float(name) for name in variants}
-    if numbers and axes.are_distinct([*numbers.values()]):
-        return numbers
-    if set(variants) <= {"true", "false"}:
-        return {name: name == "true" for name in variants}
-    return {name: name for name in variants}

@@ -252,23 +252,24 @@ def _differences(result: SweepResult) -> list[Table]:
 def _over(
     result: SweepResult, title: str, text: Callable[[Cell], str], *, only: Sequence[Cell] | None = None
 ) -> Table:
-    """Return a table with the axis `along` as columns."""
-    cells = result.combinations if only is None else only
-    along = next((axis for axis in result.axes if axis.name == result.report.along), None)
-    columns = list(along.variants) if along else [""]
-    order = [result.rows_axis] if result.rows_axis else []
-    order = [axis.name for axis in result.axes if axis.name not in (*order, result.report.along)] + order
-    rows: dict[Choice, dict[str, str]] = {}
-    for cell in cells:
-        row = rows.setdefault(tuple((name, cell.at(name)) for name in order), {})
-        row[cell.at(along.name) if along else ""] = text(cell)
-    heads = [f"{along.name} {column}" if along else title for column in columns]
-    empty = NO_RUN if only is None else ""
+    """Return a table with the axis `along`, and those that advance with it, as columns."""
+    along, rows_axis = result.report.along, result.rows_axis
+    across = [axis.name for axis in result.axes if axis.name in result.together(along)]
+    order = [axis.name for axis in result.axes if axis.name not in {rows_axis, *across}]
+    order += [rows_axis] if rows_axis else []
+    shown = {cell.choice for cell in (result.combinations if only is None else only)}
+    heads: dict[Choice, str] = {}
+    rows: dict[Choice, dict[Choice, str]] = {}
+    for cell in result.combinations:
+        column = tuple((name, cell.at(name)) for name in across)
+        heads[column] = ", ".join(" ".join(pair) for pair in column) or title
+        if cell.choice in shown:
+            row = rows.setdefault(tuple((name, cell.at(name)) for name in order), {})
+            row[column] = text(cell)
     body = [
-        [*(name for _, name in row), *(of.get(column, empty) for column in columns)]
-        for row, of in rows.items()
+        [*(name for _, name in row), *(of.get(column, "") for column in heads)] for row, of in rows.items()
     ]
-    return Table([*order, *heads], body, title=title if along else "", left=max(1, len(order)))
+    return Table([*order, *heads.values()], body, title=title if along else "", left=max(1, len(order)))
 
 
 def _flat(
