@@ -327,6 +327,7 @@ impl Connection {
     }
 
     /// NextSeg rule 2: data that was never sent, as the receiver and the application let it.
+    #[inline(always)]
     pub fn new_data(&mut self, in_flight: u64, now: Time, config: &TcpConfig) -> Next {
         let next = self.board.next();
         let left = self.source.left(next);
@@ -389,6 +390,7 @@ impl Connection {
     }
 
     /// Sends a segment.
+    #[inline(always)]
     pub fn send(&mut self, next: Next, now: Time, config: &TcpConfig) -> Option<Sending> {
         let (idle, probes) = (self.board.pipe() == 0, self.probe.wanted);
         let (number, first, payload) = match next {
@@ -431,6 +433,7 @@ impl Connection {
     }
 
     /// A segment leaves, with nothing else in flight if `idle`.
+    #[inline(always)]
     fn has_sent(&mut self, number: u64, payload: u16, idle: bool, now: Time, config: &TcpConfig) {
         if let Some(rates) = &mut self.rates {
             rates.send(number, now, idle, self.board.pipe());
@@ -485,6 +488,7 @@ impl Connection {
     }
 
     /// When the next packet may leave.
+    #[inline(always)]
     fn pace(&mut self, payload: u64, now: Time, config: &TcpConfig) {
         let Some(rate) = self.pacing_rate(config) else { return };
         if self.reactions.paces_payload {
@@ -533,6 +537,7 @@ impl Connection {
     }
 
     /// The delivery rate says nothing of the network while the application has nothing to send.
+    #[inline(always)]
     fn notice_application(&mut self, next: Next) {
         let Some(rates) = &mut self.rates else { return };
         // The application has just written: there is a segment, if messages have one.

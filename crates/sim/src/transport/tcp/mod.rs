@@ -31,6 +31,7 @@ pub mod scoreboard;
 pub mod source;
 #[cfg(test)]
 mod tests;
+mod warnings;
 
 pub use config::{EcnEcho, Reactions, TcpConfig};
 pub(super) use parameters::{Wire, read};
@@ -126,7 +127,10 @@ impl Tcp {
         let packet = cx.net.packets[id];
         let config = config_of(cx.settings, packet.profile);
         let segment = segment(&packet, cx.net.waits.get(id), config);
-        if let Some(&length) = self.received.get(&packet.flow) {
+        let known = self.incoming.find(u64::from(packet.flow));
+        if known.is_none()
+            && let Some(&length) = self.received.get(&packet.flow)
+        {
             cx.came_again(&packet);
             let twice = if config.ack.duplicates { (segment.first, segment.end()) } else { (0, 0) };
             let answer = Answer {
@@ -139,7 +143,8 @@ impl Tcp {
             };
             return send_answer(id, turned(&packet), &answer, whole_window(config), config, cx);
         }
-        let slot = self.incoming.place(u64::from(packet.flow), &packet, config, cx);
+        let slot =
+            known.unwrap_or_else(|| self.incoming.place(u64::from(packet.flow), &packet, config, cx));
         self.incoming.opened(slot);
         let before = self.incoming.answer_before(slot, &segment).and_then(|answer| {
             let id = cx.net.packets.insert(self.incoming[slot].back);

@@ -170,6 +170,7 @@ impl Outgoing {
     }
 
     /// Makes sure that an event comes by the deadline.
+    #[inline(always)]
     pub fn set_alarm(&mut self, slot: u32, cx: &mut HostContext) {
         let token = slot * self.tokens;
         let alarm = &mut self[slot].alarm;
@@ -187,6 +188,7 @@ impl Outgoing {
     }
 
     /// Whose turn it is at a port that is free. If nobody's is, sets a wake-up for when one comes.
+    #[inline]
     pub fn choose(&mut self, port: PortId, cx: &mut HostContext) -> Option<u32> {
         let number = cx.scheduler_of(port);
         let paused = cx.net.ports[port as usize].paused;
@@ -230,6 +232,7 @@ impl Outgoing {
     }
 
     /// The next data packet of a connection. If there is none, its gate has been closed, or set to a later time.
+    #[inline]
     pub fn build(&mut self, slot: u32, config: &TcpConfig, cx: &mut HostContext) -> Option<Packet> {
         let connection = &mut self.connections[slot as usize];
         let now = cx.net.now;
@@ -242,6 +245,7 @@ impl Outgoing {
     }
 
     /// An acknowledgement has come of the connection in a place; afterwards it may be [done](Phase::Done).
+    #[inline]
     pub fn acknowledge(&mut self, slot: u32, id: PacketId, config: &TcpConfig, cx: &mut HostContext) {
         let ack = acknowledgement(id, cx);
         cx.net.discard(id);
