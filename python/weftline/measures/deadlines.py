@@ -7,11 +7,14 @@ decided; they are counted apart, and the share of met deadlines is over the othe
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from weftline import columns
-from weftline.measures import flow_rows
+from weftline import columns, quantities
+from weftline.measures import flow_rows, stats
 from weftline.measures.flow_rows import ALL, Flows
+from weftline.measures.pooling import seed_of
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -46,3 +49,82 @@ def counts(run: Run, flows: Flows = ALL) -> tuple[int, int, int]:
     # Earlier versions wrote false, in place of null, where a deadline is not decided.
     left = sum(of["fct_ns"][n] is None and deadline[n] > end for n in rows)
     return len(rows), sum(of["met_deadline"][n] is True for n in rows), left
+
+
+def difference_text(
+    runs: Sequence[Run],
+    others: Sequence[Run],
+    values: Mapping[int, float | None],
+    base: Mapping[int, float | None],
+    *,
+    chosen: Callable[[Run], Flows],
+    most_apart: float,
+    method: str = "t",
+) -> str:
+    """Return why a difference of the shares that two schemes met does not compare them; "" if it does.
+
+    Both carried the same flows under each seed. The reason is that these have other deadlines: their mean
+    times are more than a factor `most_apart` apart, or the sign of the difference is another, or chance,
+    where the flows of both schemes have the deadlines of one of the two. The other arguments are those of
+    `weftline.measures.ideals.sign_text`.
+    """
+    by_seed = {seed_of(run): run for run in others}
+    pairs = [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
+    times = [_common(run, other, chosen(run)) for run, other in pairs]
+    if all(ours == theirs for of in times for ours, theirs in of):
+        return ""
+    ours, theirs = (math.fsum(pair[k] for of in times for pair in of) for k in (0, 1))
+    if max(ours, theirs) > most_apart * min(ours, theirs):
+        count = sum(map(len, times))
+        texts = (quantities.time_text(total / count) for total in (ours, theirs))
+        return f"{' and '.join(texts)} after the start in the mean"
+    found = stats.difference(values, base, method=method)
+    if found is None or not found.estimate.is_apart_from_zero:
+        return ""
+    over_theirs = {seed_of(run): _share_met_by(run, other, chosen(run)) for run, other in pairs}
+    over_ours = {seed_of(other): _share_met_by(other, run, chosen(other)) for run, other in pairs}
+    for again in (
+        stats.difference({**values, **over_theirs}, base, method=method),
+        stats.difference(values, {**base, **over_ours}, method=method),
+    ):
+        is_apart = again is not None and again.estimate.is_apart_from_zero
+        if again is None or not is_apart or again.estimate.mean * found.estimate.mean < 0:
+            apart = max(abs(a / b - 1) for of in times for a, b in of if b)
+            return (
+                f"those of the same flows are up to {100 * apart:.2g} % apart: with the deadlines of one of "
+                "the two, the sign of the difference is another or chance"
+            )
+    return ""
+
+
+def _times(run: Run) -> dict[int, float]:
+    """Return how long after its start a flow has its deadline, by flow, where it has one."""
+    of = columns.read(run.flows, ("flow_id", "start_ns", "deadline_ns"))
+    rows = zip(of["flow_id"], of["start_ns"], of["deadline_ns"], strict=True)
+    return {flow: deadline - start for flow, start, deadline in rows if deadline is not None}
+
+
+def _common(run: Run, other: Run, flows: Flows) -> list[tuple[float, float]]:
+    """Return these times in two runs, of the flows that count in the first and that both have."""
+    ids = columns.read(run.flows, ("flow_id",))["flow_id"]
+    ours, theirs = _times(run), _times(other)
+    counted = (ids[n] for n in flow_rows.chosen(run, flows, finished=None))
+    return [(ours[flow], theirs[flow]) for flow in counted if flow in ours and flow in theirs]
+
+
+def _share_met_by(run: Run, other: Run, flows: Flows) -> float | None:
+    """Return which share of the deadlines that the flows have in another run they meet in this one.
+
+    None if the other lacks one of them. Those that are not decided do not count.
+    """
+    of, times = columns.read(run.flows, ("flow_id", "start_ns", "fct_ns", "deadline_ns")), _times(other)
+    end, met = run.summary.get("end_ns") or 0.0, []
+    for n in flow_rows.chosen(run, flows, finished=None):
+        if of["deadline_ns"][n] is None:
+            continue
+        if (time := times.get(of["flow_id"][n])) is None:
+            return None
+        fct = of["fct_ns"][n]
+        if fct is not None or of["start_ns"][n] + time <= end:
+            met.append(fct is not None and fct <= time)
+    return sum(met) / len(met) if met else None

@@ -440,9 +440,15 @@ def ideals_decide(
 ) -> list[Reason]:
     """Return the reason that ideal times give where they decide the sign of a difference of slowdowns.
 
+    Of shares of deadlines that were met too: deadlines are at least some ideal times after the start.
     Arguments are those of `weftline.measures.ideals.sign_text`.
     """
     base_name = split(name)[0]
+    if is_of_deadlines(name):
+        text = paired and deadlines.difference_text(
+            runs, others, values, base, chosen=chosen, most_apart=MOST_APART, method=method
+        )
+        return [Reason("deadlines differ", f"{text}; compare fct_mean")] if text else []
     text = ideals.sign_text(
         base_name, runs, others, values, base, chosen=chosen, method=method, paired=paired
     )

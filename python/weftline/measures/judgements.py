@@ -23,6 +23,9 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     ideals differ the same flows have other ideal times under two schemes, to which slowdowns relate: far
                  apart, or enough to decide the sign of the difference; or these are of two definitions
                  (measure.ideal)
+    deadlines differ
+                 the same flows have other deadlines under two schemes, which are at least some ideal times:
+                 far apart, or enough to decide the sign of the difference
     measures differ
                  the runs did not measure alike what the metric is computed from (see `measured_alike`)
     samples      too few samples of queues for the percentile: fewer than twenty lie beyond it in some run
@@ -68,6 +71,7 @@ KINDS = {
     "steady": "no steady state",
     "flows differ": "not the same flows",
     "ideals differ": "other ideal times, so that the ratios to them do not compare the times",
+    "deadlines differ": "other deadlines, which are at least some ideal times after the start",
     "measures differ": "not measured alike",
     "samples": "too few samples for the percentile",
     "bin": "within a bin of the histogram",

@@ -124,7 +124,7 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
 
 
 WHATEVER = (
-    *("steps differ", "paths differ", "flows differ", "ideals differ", "measures differ"),
+    *("steps differ", "paths differ", "flows differ", "ideals differ", "deadlines differ", "measures differ"),
     *("flows", "requests"),
 )
 """Kinds of reasons that are marked at a difference with any interval, and at one without.
