@@ -143,8 +143,7 @@ impl Tcp {
             };
             return send_answer(id, turned(&packet), &answer, whole_window(config), config, cx);
         }
-        let slot =
-            known.unwrap_or_else(|| self.incoming.place(u64::from(packet.flow), &packet, config, cx));
+        let slot = known.unwrap_or_else(|| self.incoming.place(u64::from(packet.flow), &packet, config, cx));
         self.incoming.opened(slot);
         let before = self.incoming.answer_before(slot, &segment).and_then(|answer| {
             let id = cx.net.packets.insert(self.incoming[slot].back);
