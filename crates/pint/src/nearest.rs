@@ -9,19 +9,27 @@ pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str>
     }
 }
 
-/// Returns the known name with the smallest edit distance from `found`, if it is similar enough. Words of a name that are left
-/// out count as one edit together: `link` is nearer to `host_link` than to `kind`.
+/// Returns the known name with the smallest edit distance from `found`, if it is similar enough.
 pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let limit = (found.chars().count() / 3).max(2);
     known
-        .map(|name| {
-            let letters = edits(found, name);
-            let distance = if is_part(found, name) { letters.min(1) } else { letters };
-            ((distance, letters), name)
-        })
-        .filter(|((distance, _), _)| *distance <= limit)
-        .min_by_key(|(distances, _)| *distances)
+        .map(|name| (edits(found, name), name))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
+}
+
+/// The known key that is meant: it differs from `found` in one letter, or else in words that are left out (of `link`, `host_link`), or
+/// is the one `by_meaning`, or the nearest. Two letters of a short name are many: `link` is no `kind`.
+pub fn nearest_key<'n>(
+    found: &str,
+    known: impl Iterator<Item = &'n str> + Clone,
+    by_meaning: impl FnOnce() -> Option<String>,
+) -> Option<String> {
+    let near = nearest(found, known.clone());
+    let longer = known.filter(|name| is_part(found, name)).min_by_key(|name| edits(found, name));
+    let close = near.filter(|name| edits(found, name) <= 1).or(longer);
+    close.map(str::to_string).or_else(by_meaning).or(near.map(str::to_string))
 }
 
 /// Whether `found` is one or several of the words of a name in a row.
@@ -88,12 +96,17 @@ mod tests {
     #[test]
     fn a_name_of_which_words_are_left_out_is_nearer_than_one_with_other_letters() {
         let known = ["kind", "fabric_link", "host_link", "hosts"];
-        assert_eq!(nearest("link", known.into_iter()), Some("host_link"));
-        assert_eq!(nearest("Fabric", known.into_iter()), Some("fabric_link"));
-        assert_eq!(nearest("host", known.into_iter()), Some("hosts"), "one letter is as near as a word");
-        assert_eq!(nearest("ost", known.into_iter()), Some("hosts"));
-        assert_eq!(nearest("kinds", known.into_iter()), Some("kind"));
-        assert_eq!(nearest("_", known.into_iter()), None);
+        let key = |found| nearest_key(found, known.into_iter(), || None).unwrap_or_default();
+        assert_eq!(["link", "Fabric"].map(key), ["host_link", "fabric_link"]);
+        assert_eq!(["host", "kinds"].map(key), ["hosts", "kind"], "one letter is as near as a word");
+        assert_eq!(["ost", "_"].map(key), ["hosts", ""]);
+        let meant = |found| nearest_key(found, known.into_iter(), || Some("rate".into())).unwrap();
+        assert_eq!(
+            ["ost", "kinds", "link"].map(meant),
+            ["rate", "kind", "host_link"],
+            "meanings before two letters"
+        );
+        assert_eq!(nearest("fabric", known.into_iter()), None, "of names alone, letters count");
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! the reading function remains a plain list. The file is above 500 lines because every kind of value has its
 //! reader here.
 
-pub use pint::nearest::{meant, nearest, unknown};
+mod idle;
+
+pub use pint::nearest::{meant, nearest, nearest_key, unknown};
 
 use crate::units::{Bytes, Frequency, Rate, Time};
 
@@ -452,31 +454,6 @@ impl<'a> Parameters<'a> {
     /// The value of `key` if the user gave one, without declaring it.
     pub fn peek(&self, key: &str) -> Option<Value> {
         self.source.peek(key)
-    }
-
-    /// Removes a value that has no effect from the resolved scenario, and reports an error if the user gave
-    /// it here.
-    pub fn without_effect(&mut self, key: &str, message: impl FnOnce() -> String) {
-        self.source.forget(key);
-        self.source.report_idle(key, message());
-    }
-
-    /// The same, except where the value is the default: former versions wrote it into scenarios with every value in force.
-    pub fn idle(&mut self, key: &str, message: impl FnOnce() -> String) {
-        match self.source.is_default(key) {
-            true => self.source.forget(key),
-            false => self.without_effect(key, message),
-        }
-    }
-
-    /// Reports an error if the user gave a key here that is not read, because it belongs to something else.
-    pub fn refuse(&mut self, key: &str, message: impl FnOnce() -> String) {
-        if self.source.peek(key).is_none() {
-            return;
-        }
-        // Known, so that it is not reported twice.
-        self.source.get(key);
-        self.source.report_idle(key, message());
     }
 
     /// Adds a warning.

@@ -2,20 +2,31 @@
 
 use super::Scenario;
 use crate::config::{Change, Until};
-use crate::topology::{LinkId, NodeId};
+use crate::topology::{HostId, LinkId, NodeId};
 use crate::units::Time;
+use crate::workload::sent::hosts_in_use;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Hosts that a text names.
 const SHOWN: usize = 3;
 
-/// Hosts that no path leads to any more from some time on, since nothing brings back what is down: which, and
-/// what follows; none: every host reaches the others of its part of the network, or the run ends before.
+/// Hosts in use that no path leads to any more from some time on, since nothing brings back what is down: which, and
+/// what follows; none: every such host reaches the others of its part of the network, or the run ends before.
 pub fn warning(scenario: &Scenario) -> Option<String> {
     let outages = lasting(scenario);
-    let cut = cut_off(scenario, &outages);
+    let mut cut = cut_off(scenario, &outages);
     if cut.is_empty() {
         return None;
+    }
+    let hosts = scenario.network.topology.hosts();
+    if let Some(mut used) = hosts_in_use(&scenario.traffic.sources) {
+        used.extend(scenario.transports.iter().filter_map(|own| Some(own.facts().needs_host?.1)));
+        let node = |host: HostId| hosts.get(host as usize).copied();
+        let used: FxHashSet<NodeId> = used.into_iter().filter_map(node).collect();
+        cut.retain(|host| used.contains(host));
+        if cut.is_empty() {
+            return None;
+        }
     }
     // What is down for good only grows, and so do the hosts that it cuts off.
     let mut times: Vec<Time> = outages.iter().map(|&(at, _)| at).collect();
@@ -39,7 +50,6 @@ pub fn warning(scenario: &Scenario) -> Option<String> {
     };
     let names: Vec<String> = shown.iter().map(one).chain(more).collect();
     let from = if together { format!("from {first} on ") } else { String::new() };
-    let hosts = scenario.network.topology.hosts();
     let mut needed: Vec<String> = Vec::new();
     for transport in &scenario.transports {
         let Some((key, host)) = transport.facts().needs_host else { continue };

@@ -38,8 +38,9 @@ pub enum Data {
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     pub entries: Vec<Entry>,
-    /// `--set` gave a `kind`, and the file had this one, or none: the file's keys may belong to that.
-    pub replaced_kind: Option<Option<Value>>,
+    /// `--set` gave a `kind`, and the file had this one, or none: the file's keys may belong to that. First of those
+    /// that are written here, then of those that are inherited.
+    pub replaced_kinds: [Option<Option<Value>>; 2],
 }
 
 #[derive(Debug, Clone)]
@@ -49,6 +50,18 @@ pub struct Entry {
     pub node: Node,
     /// Another table was laid on its own and does not name the key.
     pub inherited: bool,
+}
+
+impl Entry {
+    /// Whether the value was written in the file, not by `--set`.
+    pub fn is_from_file(&self) -> bool {
+        matches!(self.node.origin, Origin::Line(_))
+    }
+
+    /// Whether it is a key of the file for a kind that `--set` replaced; `replaced`: as [`Table::replaced_kinds`] has them.
+    pub fn is_of_old_kind(&self, replaced: [bool; 2]) -> bool {
+        self.is_from_file() && replaced[usize::from(self.inherited)]
+    }
 }
 
 impl Table {
@@ -104,6 +117,9 @@ impl Table {
             };
             (under.node, under.inherited) = (merged, false);
         }
+        // What is laid on it without a kind has keys of the kind that the file has below.
+        let of_own = if over.get("kind").is_some() { over } else { self };
+        result.replaced_kinds = [of_own, self].map(|table| table.replaced_kinds[0].clone());
         result
     }
 }
@@ -214,7 +230,7 @@ impl TreeReader<'_> {
                 inherited: false,
             }
         };
-        Table { entries: spanned.into_iter().map(entry).collect(), replaced_kind: None }
+        Table { entries: spanned.into_iter().map(entry).collect(), replaced_kinds: [None, None] }
     }
 
     fn node(&mut self, value: &Spanned<DeValue>) -> Node {
@@ -279,7 +295,7 @@ fn set_in_table(table: &mut Table, segments: &[&str], node: Node, depth: usize) 
     if depth + 1 == segments.len() {
         if key == "kind" {
             let old = table.get("kind").map(|entry| entry.node.value());
-            table.replaced_kind.get_or_insert(old);
+            table.replaced_kinds[0].get_or_insert(old);
         }
         table.put(key, node);
         return Ok(());

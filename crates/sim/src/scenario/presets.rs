@@ -117,7 +117,9 @@ pub fn laid(root: &Table, file: &str, problems: &mut Vec<Problem>) -> Option<Tab
         let mut keys = preset.keys.clone();
         place(&mut keys, &asked.origin);
         let mut keys = keys.overlaid(own);
-        keys.replaced_kind = own.replaced_kind.clone();
+        // The keys of a preset are of the kind that the file has, too.
+        let old = &own.replaced_kinds[0];
+        keys.replaced_kinds = [old.clone(), old.clone()];
         let node = Node { data: Data::Table(keys), origin: asked.origin.clone() };
         let origin = asked.origin.clone();
         under.entries.push(document::Entry { key: section.to_string(), origin, node, inherited: false });

@@ -9,13 +9,13 @@ use super::catalogue;
 use super::document::{Data, Entry, Node, Origin, Table};
 use super::problem::{LISTED_PROBLEMS, Problem};
 use crate::parameters::{
-    Declared, Kind, Names, Parameters, Source, Value, describe, meant, nearest, unknown,
+    Declared, Kind, Names, Parameters, Source, Value, describe, meant, nearest_key, unknown,
 };
 
 /// Unknown keys of a scenario for which the known ones are listed and the nearest name is looked for: of more, few are shown.
 const EXPLAINED: usize = 10 * LISTED_PROBLEMS;
 
-static EMPTY: Table = Table { entries: Vec::new(), replaced_kind: None };
+static EMPTY: Table = Table { entries: Vec::new(), replaced_kinds: [None, None] };
 
 /// A table being read.
 pub struct Section<'d> {
@@ -26,8 +26,8 @@ pub struct Section<'d> {
     origin: Origin,
     /// A scheme's table: none of its keys means the same under another kind.
     is_scheme: bool,
-    /// `--set` chose another kind than the file.
-    kind_replaced: bool,
+    /// `--set` chose another kind than the file has, for the keys that are written here and those that are inherited.
+    kind_replaced: [bool; 2],
     /// `--set` chose another kind for what this scheme is part of.
     outer_replaced: bool,
     /// Its kind is unknown, so that its other keys cannot be checked.
@@ -74,7 +74,7 @@ impl<'d> Section<'d> {
             table,
             origin,
             is_scheme: false,
-            kind_replaced: false,
+            kind_replaced: [false; 2],
             outer_replaced: false,
             unreadable: false,
             known: Vec::new(),
@@ -238,26 +238,29 @@ impl<'d> Section<'d> {
     pub fn scheme(&mut self, key: &str) -> Section<'d> {
         let mut child = self.child(key);
         child.is_scheme = true;
-        child.outer_replaced = self.kind_replaced;
+        child.outer_replaced = self.kind_replaced != [false; 2];
         child
     }
 
     /// Notes which kind this is, before its other keys are read.
     pub fn settle_kind(&mut self, chosen: &str, default: Option<&str>) {
-        let Some(old) = &self.table.replaced_kind else { return };
-        let old = match old {
-            Some(Value::Text(old)) => Some(old.as_str()),
-            Some(_) => None,
-            None => default,
+        let is_another = |old: &Option<Value>| match old {
+            Some(Value::Text(old)) => old != chosen,
+            Some(_) => true,
+            None => default != Some(chosen),
         };
-        self.kind_replaced = old != Some(chosen);
-        if self.kind_replaced && self.is_scheme {
-            self.leave_out_file();
+        let replaced = self.table.replaced_kinds.each_ref().map(|old| old.as_ref().is_some_and(is_another));
+        if replaced != [false; 2] {
+            self.kind_replaced = replaced;
+            if self.is_scheme {
+                self.leave_out_file();
+            }
         }
     }
 
     fn leave_out_file(&mut self) {
-        for entry in self.table.entries.iter().filter(|entry| from_file(entry)) {
+        let replaced = self.kind_replaced;
+        for entry in self.table.entries.iter().filter(|entry| entry.is_of_old_kind(replaced)) {
             self.warn_left_out(&entry.key);
         }
     }
@@ -352,7 +355,7 @@ impl<'d> Section<'d> {
     fn check_unknown(&mut self, table: &'d Table, prefix: &str) {
         for entry in &table.entries {
             let key = format!("{prefix}{}", entry.key);
-            let left_out = self.kind_replaced && from_file(entry);
+            let left_out = entry.is_of_old_kind(self.kind_replaced);
             if self.whole.contains(&key) || self.known.contains(&key) || (left_out && self.is_scheme) {
                 continue;
             }
@@ -383,7 +386,7 @@ impl<'d> Section<'d> {
 
     fn complain_unknown(&mut self, key: &str, prefix: &str, entry: &Entry) {
         let path = self.path_of(key);
-        let origin = if from_file(entry) { entry.origin.clone() } else { entry.node.origin.clone() };
+        let origin = if entry.is_from_file() { entry.origin.clone() } else { entry.node.origin.clone() };
         let before = self.unknown.replace(self.unknown.get() + 1);
         if before >= EXPLAINED {
             let message = "unknown key".to_string();
@@ -411,8 +414,8 @@ impl<'d> Section<'d> {
             let found = meant(&entry.key, described.iter().map(|(name, help)| (name.as_str(), *help)));
             (1..=2).contains(&found.len()).then(|| found.join("\" or \""))
         };
-        let near = nearest(&entry.key, level.iter().copied()).map(str::to_string);
-        let message = match near.or_else(by_meaning) {
+        let near = nearest_key(&entry.key, level.iter().copied(), by_meaning);
+        let message = match near {
             _ if !others.is_empty() => {
                 format!("unknown key: it belongs to kind {} (known: {list})", others.join(", "))
             }
@@ -433,7 +436,7 @@ impl<'d> Section<'d> {
         while let Some(segment) = segments.next() {
             let entry = table.get(segment)?;
             if segments.peek().is_none() {
-                let left_out = self.kind_replaced && self.is_scheme && from_file(entry);
+                let left_out = self.is_scheme && entry.is_of_old_kind(self.kind_replaced);
                 return (!left_out).then_some(entry);
             }
             match &entry.node.data {
@@ -460,11 +463,6 @@ impl<'d> Section<'d> {
     }
 }
 
-/// Whether the value was written in the file, not by `--set`.
-fn from_file(entry: &Entry) -> bool {
-    matches!(entry.node.origin, Origin::Line(_))
-}
-
 /// A table is where its header is; a value is where it is written.
 fn value_origin(entry: &Entry) -> Origin {
     match &entry.node {
@@ -484,7 +482,7 @@ impl Source for Section<'_> {
         let Some(entry) = self.find(key).filter(|entry| !entry.inherited) else { return };
         // Sweeps change a kind, or turn something off, that keys of their file belong to.
         let is_set = |entry: &Entry| matches!(entry.node.origin, Origin::Set(_));
-        if from_file(entry) && self.table.entries.iter().any(is_set) {
+        if entry.is_from_file() && self.table.entries.iter().any(is_set) {
             let path = self.path_of(key);
             self.warn(format!("{path} of the file is ignored, as --set changed its table: {message}"));
         } else {
@@ -520,10 +518,10 @@ impl Source for Section<'_> {
         self.resolve("kind", Value::Text(chosen.to_string()));
     }
     fn put_aside(&mut self) -> bool {
-        let chosen = self.find("kind").is_some_and(|entry| !from_file(entry));
-        let aside = self.outer_replaced && !chosen && !self.kind_replaced;
+        let chosen = self.find("kind").is_some_and(|entry| !entry.is_from_file());
+        let aside = self.outer_replaced && !chosen && self.kind_replaced == [false; 2];
         if aside {
-            self.kind_replaced = true;
+            self.kind_replaced = [true; 2];
             self.leave_out_file();
         }
         aside

@@ -3,6 +3,7 @@
 
 use super::FlowSource;
 use crate::topology::HostId;
+use rustc_hash::FxHashSet;
 
 /// Flows, or messages of jobs, that are looked at.
 const LOOKED_AT: usize = 1000;
@@ -51,6 +52,27 @@ fn first_of(source: &dyn FlowSource, is_own: &impl Fn(u16) -> bool, count: usize
     let mut copy = source.glance().map_or_else(|| source.clone_box(), |glance| glance.source);
     let flows = std::iter::from_fn(move || copy.next()).take(count).filter(|flow| is_own(flow.transport));
     flows.map(|flow| Sending { ends: (flow.src, flow.dst), bytes: flow.size, count: 1.0 }).collect()
+}
+
+/// The hosts that sources send from and to; none: too many flows to look at all of them.
+pub fn hosts_in_use(sources: &[Box<dyn FlowSource>]) -> Option<FxHashSet<HostId>> {
+    let mut used = FxHashSet::default();
+    for source in sources {
+        let ends = source.ends();
+        if let Some(graph) = source.graph() {
+            used.extend(graph.hosts.iter().copied());
+        } else if !ends.senders.is_empty() {
+            used.extend(ends.senders.into_iter().chain(ends.receivers));
+        } else {
+            let mut copy = source.clone_box();
+            let flows = std::iter::from_fn(|| copy.next()).take(COUNTED);
+            used.extend(flows.flat_map(|flow| [flow.src, flow.dst]));
+            if copy.next().is_some() {
+                return None;
+            }
+        }
+    }
+    Some(used)
 }
 
 /// The share of the bytes that are of sendings which `counts` accepts; those of which it does not know are left
