@@ -131,8 +131,8 @@ impl LeastRate {
 pub(super) fn window(p: &mut Parameters, default: bool) -> Window {
     let has = p.flag("window", default, "Limit the bytes in flight to W0 = line rate * T (HAS_WIN).");
     let follows = p.flag("var_window", true, "The window shrinks in proportion to the rate (VAR_WIN).");
-    // No error, since a sweep may go over `window`.
-    if !has && !follows {
+    // No error, since a sweep may go over `window`; a transport of a workload may inherit the value.
+    if !has && !follows && p.is_own("var_window") {
         p.warn("transport.controller.var_window has no effect here: set window = true".into());
     }
     match (has, follows) {

@@ -84,7 +84,7 @@ impl PlbParameters {
         let help =
             "with plb = \"marks\": share of a congested round that comes with marks (paper, Linux: 0.5)";
         let share = p.number("plb_share", SHARE, (1e-6, 1.0), help);
-        // No error, since a sweep may go over `plb`.
+        // No error, since a sweep may go over `plb`; a transport of a workload may inherit the value.
         for (key, given, needed) in [
             ("plb_rounds", rounds != usual as u32, ANY),
             ("plb_idle_rounds", idle_rounds != IDLE_ROUNDS as u32, ANY),
@@ -92,7 +92,7 @@ impl PlbParameters {
             ("plb_delay", delay.is_some(), DELAY),
             ("plb_share", share != SHARE, MARKS),
         ] {
-            if given && !needed.contains(&chosen) {
+            if given && p.is_own(key) && !needed.contains(&chosen) {
                 let needed = needed.join("\" or \"");
                 p.warn(format!("transport.{key} has no effect here: set plb = \"{needed}\""));
             }

@@ -118,4 +118,33 @@ fn a_window_that_is_not_there_cannot_stay_fixed() {
     };
     assert_eq!(warned("var_window = false"), 1);
     assert_eq!(["var_window = true", "window = true, var_window = false"].map(warned), [0, 0]);
+    // A transport of a workload may be without, and inherits the other values.
+    let own = "[[workload]]\nkind = \"incast\"\ntransport = { controller = { window = false } }\n";
+    let text = format!(
+        "{STAR}[transport]\ncontroller = {{ kind = \"dcqcn\", window = true, var_window = false }}\n{own}"
+    );
+    assert_eq!(load(&text).warnings.iter().filter(|text| text.contains("var_window")).count(), 0);
+    let own = "[[workload]]\nkind = \"incast\"\ntransport = { plb = \"none\" }\n";
+    let text = format!("{STAR}[transport]\nplb = \"delay\"\nplb_rounds = 9\n{own}");
+    assert_eq!(load(&text).warnings.iter().filter(|text| text.contains("plb_rounds")).count(), 0);
+}
+
+/// No NACK is sent where only missing packets are sent again; what a workload inherits is not its own.
+#[test]
+fn the_interval_of_nacks_is_idle_without_nacks() {
+    let warned = |keys: &str, own: &str| {
+        let text = format!(
+            "{STAR}[transport]\n{keys}\n[[workload]]\nkind = \"incast\"\ntransport = {{ mtu = \"1KB\"{own} }}\n"
+        );
+        let found = load(&text).warnings.into_iter();
+        found.filter(|warning| warning.contains("nack_interval has no effect")).count()
+    };
+    let (far, usual) = ("nack_interval = \"10us\"", "nack_interval = \"500us\"");
+    for recovery in ["selective-repeat", "irn"] {
+        let chosen = format!("recovery = \"{recovery}\"");
+        assert_eq!(warned(&format!("{far}\n{chosen}"), ""), 1, "{recovery}");
+        assert_eq!(warned(&format!("{usual}\n{chosen}"), ""), 0, "{recovery}");
+        assert_eq!(warned(far, &format!(", {chosen}")), 0, "{recovery}");
+    }
+    assert_eq!(warned(far, ""), 0);
 }

@@ -16,12 +16,14 @@ mod pair;
 mod parameters;
 mod receiver;
 mod receiving;
+mod recovery;
 mod selective;
 mod stream;
 mod windowed;
 
 pub use irn::IrnConfig;
-pub use parameters::{RdmaConfig, Recovery};
+pub use parameters::RdmaConfig;
+pub use recovery::Recovery;
 pub use stream::FIRST;
 
 use super::messages::Message;

@@ -1,8 +1,9 @@
 //! The keys of `transport.kind = "rdma"`. Defaults are those of the published HPCC runs, and the settings of
 //! their authors' simulator.
 
-use super::irn::{self, IrnConfig};
+use super::irn;
 use super::pair::{MAX_BACKOFF, QueuePair};
+use super::recovery::{self, RECOVERIES, Recovery};
 use crate::congestion::window::{Profile, TimeKey, WindowConfig};
 use crate::congestion::{ControllerConfig, PairWindow, Window, pair_window};
 use crate::doc::{SchemeDoc, Series};
@@ -21,15 +22,6 @@ use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
 use crate::units::{Bytes, Time};
 use std::sync::Arc;
-
-const RECOVERIES: Names = &[
-    ("go-back-n", "after a gap, all packets from the missing one on are sent again"),
-    ("selective-repeat", "out-of-order packets are kept and only missing ones are sent again"),
-    (
-        "irn",
-        "selective repeat with a cap on the bytes outstanding and two timeouts, PFC off by default (IRN, SIGCOMM 2018)",
-    ),
-];
 
 /// Bytes of the send timestamp that TIMELY's packets carry.
 const TIMESTAMP_BYTES: u32 = 8;
@@ -78,33 +70,6 @@ pub struct RdmaConfig {
     /// None: flows keep their paths.
     pub plb: Option<PlbParameters>,
     pub derived: Derived,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Recovery {
-    GoBackN,
-    /// Out-of-order placement, selective acknowledgement and retransmission: a packet counts as lost when one
-    /// sent this many packets later has arrived.
-    SelectiveRepeat {
-        reordering: u32,
-    },
-    /// The same with the rest of IRN.
-    Irn(IrnConfig),
-}
-
-impl Recovery {
-    /// After how many later packets a missing one is lost, if only missing ones are sent again.
-    pub fn selective(&self) -> Option<u32> {
-        match self {
-            Recovery::GoBackN => None,
-            Recovery::SelectiveRepeat { reordering } => Some(*reordering),
-            Recovery::Irn(irn) => Some(irn.reordering),
-        }
-    }
-
-    pub fn irn(&self) -> Option<&IrnConfig> {
-        if let Recovery::Irn(irn) = self { Some(irn) } else { None }
-    }
 }
 
 /// What follows from the other keys, from telemetry and from the network, once a run is built.
@@ -237,9 +202,7 @@ impl TransportParameters for RdmaConfig {
         }
         let help = "acknowledgements leave every switch before all data, in class 0";
         let acks_first = p.flag("acks_first", cx.rules.acks_first, help);
-        let mut recovery = recovery(p);
-        let help = "minimum time between two NACKs for the same missing packet (published: 500 us)";
-        let nack_interval = p.time("nack_interval", Time::from_us(500), help);
+        let (mut recovery, nack_interval) = recovery::read(p);
         let lossless = cx.lossless.unwrap_or(recovery.irn().is_none());
         let rto = retransmission_timeout(p, cx, (mtu, header), lossless);
         let (bdp_cap, rto_low) = irn::read(p, rto, recovery.irn().is_some());
@@ -573,25 +536,6 @@ fn initial_window(p: &mut Parameters, controller: Option<&mut ControllerConfig>)
                 names(pair_window::laws().iter().map(|named| named.name))
             )
         }),
-    }
-}
-
-fn recovery(p: &mut Parameters) -> Recovery {
-    let help = "which packets are sent again after a loss (published: go-back-n)";
-    let chosen = p.choice("recovery", "go-back-n", RECOVERIES, help);
-    let help = "with selective-repeat and irn: a packet counts as lost when a packet sent this number of packets later has \
-                arrived (3, like TCP's duplicate acknowledgements; irn: 1, as published)";
-    let default = if chosen == "irn" { 1 } else { 3 };
-    let reordering = p.integer("reordering", default, (1, 1 << 20), help) as u32;
-    match chosen {
-        "selective-repeat" => Recovery::SelectiveRepeat { reordering },
-        "irn" => Recovery::Irn(IrnConfig { reordering, bdp_cap: None, rto_low: None }),
-        _ => {
-            p.without_effect("reordering", || {
-                "has no effect with recovery = \"go-back-n\": set recovery = \"selective-repeat\"".to_string()
-            });
-            Recovery::GoBackN
-        }
     }
 }
 
