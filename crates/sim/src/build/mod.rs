@@ -197,7 +197,8 @@ fn check_limits(topology: &Topology) -> Result<(), RunError> {
 fn run<'a>(config: &'a Config, routes: &'a Routes) -> RunContext<'a> {
     let Config { rules, topology, switch, telemetry, transports, traffic, .. } = config;
     let (nic_policy, traffic) = (config.host.nic_policy, Some(traffic));
-    RunContext { rules, topology, routes, switch, telemetry, transports, nic_policy, traffic }
+    let longest = None;
+    RunContext { rules, topology, routes, longest, switch, telemetry, transports, nic_policy, traffic }
 }
 
 fn settings(config: &Config, routes: &Routes) -> Settings {

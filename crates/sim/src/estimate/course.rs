@@ -14,7 +14,7 @@ use crate::engine::random::mix64;
 use crate::net::failures::Failure;
 use crate::scenario::Scenario;
 use crate::scenario::network::Network;
-use crate::topology::{LinkId, Routes};
+use crate::topology::{KnownLongest, LinkId, Routes};
 use crate::units::{Rate, Time};
 
 /// Links of all states together; there are fewer states of larger networks.
@@ -149,7 +149,7 @@ impl<'s> Course<'s> {
 
 /// The network with the rates that links have from the start on and keep, where that is not as it was built.
 pub fn lasting(scenario: &Scenario) -> Option<Network> {
-    let Network { topology, routes } = &scenario.network;
+    let Network { topology, routes, .. } = &scenario.network;
     let mut last: FxHashMap<LinkId, (Time, Rate)> = FxHashMap::default();
     for event in &scenario.failures.events {
         if let Change::LinkRate(link, rate) = event.change {
@@ -162,7 +162,7 @@ pub fn lasting(scenario: &Scenario) -> Option<Network> {
     }
     let mut topology = topology.clone();
     last.into_iter().for_each(|(link, (_, rate))| topology.links[link as usize].rate = rate);
-    Some(Network { topology, routes: routes.clone() })
+    Some(Network { topology, routes: routes.clone(), longest: KnownLongest::default() })
 }
 
 /// The network with the links and switches as failures leave them at the start, of those that do not change while the
@@ -192,7 +192,7 @@ fn network(scenario: &Scenario, state: &State) -> Network {
         link.rate = if up { rate } else { Rate(0) };
     }
     let routes = Routes::compute(&topology, &|link: LinkId| up[link as usize], scenario.rules.next_hops);
-    Network { topology, routes }
+    Network { topology, routes, longest: KnownLongest::default() }
 }
 
 impl State {

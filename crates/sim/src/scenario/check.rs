@@ -67,9 +67,10 @@ pub fn transports_fit(
     rules: &Rules,
 ) {
     let Some(network) = network.filter(|_| section.is_clean()) else { return };
-    let (topology, routes) = (&network.topology, &network.routes);
+    let (topology, routes, longest) = (&network.topology, &network.routes, Some(&network.longest));
+    let traffic = None;
     let run =
-        RunContext { rules, topology, routes, switch, telemetry, transports, nic_policy, traffic: None };
+        RunContext { rules, topology, routes, longest, switch, telemetry, transports, nic_policy, traffic };
     for (key, message) in transport::refusals(transports, &run) {
         section.complain(key, message);
     }

@@ -187,6 +187,7 @@ impl Scenario {
             rules: &self.rules,
             topology: &self.network.topology,
             routes: &self.network.routes,
+            longest: Some(&self.network.longest),
             switch: &self.switch,
             telemetry: &self.telemetry,
             transports: &self.transports,

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::section::Section;
 use crate::compat::Rules;
 use crate::parameters::{Source, Value, describe};
-use crate::topology::{self, HostId, LinkOverride, NodeId, Routes, Topology, TopologySpec};
+use crate::topology::{self, HostId, KnownLongest, LinkOverride, NodeId, Routes, Topology, TopologySpec};
 use crate::units::{Rate, Time};
 use rustc_hash::FxHashSet;
 
@@ -13,19 +13,20 @@ use rustc_hash::FxHashSet;
 pub struct Network {
     pub topology: Topology,
     pub routes: Routes,
+    pub longest: KnownLongest,
 }
 
 impl Network {
     /// The largest base RTT of all host pairs, and the largest product of it with the bottleneck's rate in bytes.
     pub fn base_rtt(&self, payload: u32, rules: &Rules) -> (Time, u64) {
         let whole_ns = rules.whole_ns_base_rtt;
-        let longest = topology::longest(&self.topology, &self.routes, u64::from(payload), whole_ns);
+        let longest = self.longest.find(&self.topology, &self.routes, u64::from(payload), whole_ns);
         (longest.base_rtt, longest.product)
     }
 
     /// Links on the longest of the shortest paths between hosts.
     pub fn diameter(&self) -> u32 {
-        topology::longest(&self.topology, &self.routes, 0, false).hops
+        self.longest.find(&self.topology, &self.routes, 0, false).hops
     }
 
     /// A host for each set of switches that hosts have links to.
@@ -68,7 +69,7 @@ pub fn read(section: &mut Section, base_dir: &Path, rules: &Rules) -> Option<Net
             return None;
         }
         let routes = Routes::compute(&topology, &|_| true, rules.next_hops);
-        Some(Network { topology, routes })
+        Some(Network { topology, routes, longest: KnownLongest::default() })
     });
     section.absorb_list("override", tables);
     super::presets::offer(section);

@@ -15,6 +15,7 @@
 //! alike, so are all paths of a pair, and the first next hops will do.
 
 use rustc_hash::FxHashMap;
+use std::sync::Mutex;
 
 use super::routes::TARGETS;
 use super::{NodeId, Ports, Routes, Topology};
@@ -36,6 +37,24 @@ pub struct Longest {
 /// time of each hop to a nanosecond; otherwise it is rounded up to a picosecond.
 pub fn longest(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> Longest {
     Search::new(topology, routes, payload, whole_ns).run()
+}
+
+/// What has been found for one network, which does not change: the search takes a second in one of thousands of nodes.
+#[derive(Debug, Default)]
+pub struct KnownLongest(Mutex<Vec<((u64, bool), Longest)>>);
+
+impl KnownLongest {
+    /// As [`longest`], which is asked once for each payload.
+    pub fn find(&self, topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> Longest {
+        let mut known = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let asked = (payload, whole_ns);
+        if let Some((_, found)) = known.iter().find(|(key, _)| *key == asked) {
+            return *found;
+        }
+        let found = longest(topology, routes, payload, whole_ns);
+        known.push((asked, found));
+        found
+    }
 }
 
 /// Time to send this number of bytes: rounded up to a picosecond, or down to a nanosecond.

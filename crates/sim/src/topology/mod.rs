@@ -39,7 +39,7 @@ pub mod star;
 pub mod toml_file;
 
 pub use error::TopologyError;
-pub use longest::{Longest, longest};
+pub use longest::{KnownLongest, Longest, longest};
 pub use memory::network_bytes;
 pub use network::LinkSpec;
 pub use overrides::{LinkOverride, apply_overrides};

@@ -20,7 +20,7 @@ use crate::parameters::{Names, Parameters, Value};
 use crate::queue::QueueConfig;
 use crate::telemetry::TelemetryConfig;
 use crate::telemetry::int::IntLayout;
-use crate::topology::{Routes, Topology, longest};
+use crate::topology::{KnownLongest, Routes, Topology, longest};
 use crate::units::{Bytes, Rate, Time};
 use crate::workload::Traffic;
 use std::ops::Range;
@@ -208,6 +208,8 @@ pub struct RunContext<'a> {
     pub rules: &'a Rules,
     pub topology: &'a Topology,
     pub routes: &'a Routes,
+    /// What is known of its longest paths; none: nothing is kept.
+    pub longest: Option<&'a KnownLongest>,
     pub switch: &'a SwitchConfig,
     pub telemetry: &'a TelemetryConfig,
     pub transports: &'a [TransportConfig],
@@ -335,7 +337,11 @@ impl RunContext<'_> {
     /// The longest base RTT of all host pairs, and the largest bandwidth-delay product in bytes.
     pub fn base_rtt(&self, payload: u32) -> (Time, u64) {
         let whole_ns = self.rules.whole_ns_base_rtt;
-        let longest = longest(self.topology, self.routes, u64::from(payload), whole_ns);
+        let (topology, routes, payload) = (self.topology, self.routes, u64::from(payload));
+        let longest = match self.longest {
+            Some(known) => known.find(topology, routes, payload, whole_ns),
+            None => longest(topology, routes, payload, whole_ns),
+        };
         (longest.base_rtt, longest.product)
     }
 

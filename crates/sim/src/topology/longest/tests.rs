@@ -154,6 +154,18 @@ proptest! {
     }
 }
 
+#[test]
+fn what_is_known_is_that_of_its_payload_and_way_of_counting() {
+    let t = network(&kinds(3, 2), &[(0, 3, 1), (1, 3, 2), (2, 4, 3), (3, 4, 5)]);
+    let routes = Routes::compute(&t, &|_| true, NextHopOrder::ByPort);
+    let known = KnownLongest::default();
+    for (payload, whole_ns) in [(1000, false), (0, false), (1000, true), (1000, false), (0, false)] {
+        let found = known.find(&t, &routes, payload, whole_ns);
+        assert_eq!(found, longest(&t, &routes, payload, whole_ns));
+    }
+    assert_eq!(known.0.lock().unwrap().len(), 3, "each is sought once");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]
