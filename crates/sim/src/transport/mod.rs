@@ -58,6 +58,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::{NextHops, Row};
 use crate::units::Time;
 use crate::workload::{FlowId, FlowSpec};
+use std::collections::BTreeSet;
 
 /// What a transport sees of its host and the network.
 pub struct HostContext<'a> {
@@ -504,14 +505,12 @@ fn asks_for_all_links(transport: &TransportConfig, run: &RunContext) -> Option<S
     })
 }
 
-/// Ports that serve by strict priority, and long flows of different transports in different classes: the last class of
-/// a transport is that of its long flows.
+/// Ports that serve by strict priority, and long flows of different transports, of one kind or several, in different
+/// classes: the last class of a transport is that of its long flows.
 fn strict_classes(transports: &[&TransportConfig], run: &RunContext) -> Option<String> {
     let strict = run.switch.queues().any(|queue| queue.facts().serves_by_class);
     let last = |transport: &TransportConfig| u8::BITS - 1 - transport.classes().max(1).leading_zeros();
-    let mut classes: Vec<(u32, &str)> =
-        firsts(transports.iter().copied()).map(|own| (last(own), own.name())).collect();
-    classes.sort_by_key(|&(class, _)| class);
+    let classes: BTreeSet<(u32, &str)> = transports.iter().map(|own| (last(own), own.name())).collect();
     let (first, lowest) = (classes.first()?.0, classes.last()?.0);
     (strict && first < lowest).then(|| {
         let named = classes.iter().map(|(class, name)| format!("\"{name}\" in class {class}"));

@@ -167,3 +167,20 @@ fn every_transport_in_use_is_warned_of_and_no_other() {
     assert_eq!(of(["dcqcn", "hpcc", "hpcc"]), [1, 0]);
     assert_eq!(of(["hpcc", "dcqcn", "dcqcn"]), [0, 1]);
 }
+
+/// Two transports of one kind may send in classes of their own, too.
+#[test]
+fn classes_of_which_one_starves_another_are_warned_of_whatever_kind_their_transports_have() {
+    let of = |[first, second]: [u8; 2], queue: &str| {
+        let workload =
+            |class| format!("[[workload]]\nkind = \"permutation\"\ntransport = {{ class = {class} }}\n");
+        let text = format!("{DUMBBELL}queue = {{ {queue} }}\n{}{}", workload(first), workload(second));
+        let found = load(&text).warnings.into_iter();
+        found.filter(|text| text.contains("serve classes by strict priority")).collect::<Vec<_>>()
+    };
+    let strict = "kind = \"priority\", limit = \"1MB\"";
+    let found = of([4, 2], strict);
+    assert!(found.len() == 1 && found[0].contains("(\"rdma\" in class 2, \"rdma\" in class 4)"), "{found:?}");
+    assert_eq!(of([3, 3], strict), [""; 0]);
+    assert_eq!(of([4, 2], "kind = \"fifo\""), [""; 0]);
+}
