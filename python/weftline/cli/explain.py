@@ -27,7 +27,7 @@ def entry(name: str) -> dict[str, Any]:
     for asked in (name.strip(), wanted):  # As it stands first: "ns3-3.35" is a name.
         with contextlib.suppress(InputError):
             return _and_column(json.loads(_native.explain(asked)))
-    found = glossary.entries().get(wanted) or _of_schema(wanted)
+    found = glossary.entries().get(wanted) or _of_schema(wanted) or _of_subflow(wanted)
     other = aliases.name(wanted)
     if found is None and other != wanted:
         return entry(other) | {"asked": wanted}
@@ -72,6 +72,15 @@ def _of_schema(name: str) -> tuple[str, str] | None:
     text, examples = keys[path].get("description", ""), keys[path].get("examples", [])
     example = f"Such as {json.dumps(examples[0])}." if examples else ""
     return f"key {path}", f"{text} {example}".strip() or "See docs/scenario.md."
+
+
+def _of_subflow(name: str) -> tuple[str, str] | None:
+    """Title and text of what the law of one subflow of a connection shows: ``subflow3_alpha``."""
+    of = re.fullmatch(r"subflow([0-9]+)_(\w+)", name)
+    if of is None or of[2] not in glossary.OF_SCHEMES:
+        return None
+    title, text = glossary.OF_SCHEMES[of[2]]
+    return title, f"Of the law of subflow {of[1]}, while it is up: {text}"
 
 
 def _keys(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:

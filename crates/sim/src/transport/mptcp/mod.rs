@@ -41,11 +41,13 @@ mod scheduler;
 mod sender;
 mod sending;
 mod stream;
+mod subflow_series;
 
 pub use packets::scale;
 pub use parameters::MptcpConfig;
 
 use super::{FlowView, HostContext, Look, Timeouts, Transport};
+use crate::congestion::window::WindowController;
 use crate::congestion::window::coupled::Subflow;
 use crate::net::PortId;
 use crate::packet::{PacketId, PacketKind};
@@ -209,6 +211,14 @@ impl Transport for Mptcp {
             ("reinjected_bytes", sender.reinjected as f64),
         ];
         internals.extend(windows());
+        let mut own = Vec::new();
+        for (number, path) in
+            sender.paths.iter().enumerate().filter(|(_, path)| path.standing == Standing::Up)
+        {
+            self.outgoing[path.slot].law.internals(&mut own);
+            let named = |(name, value)| Some((subflow_series::of_subflow(number, name)?, value));
+            internals.extend(own.drain(..).filter_map(named));
+        }
         let window = windows().map(|(_, bytes)| bytes).sum();
         Some(FlowView { rate_bps: None, cwnd_bytes: Some(window), internals })
     }

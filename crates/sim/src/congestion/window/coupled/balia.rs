@@ -16,6 +16,7 @@ use super::super::{
 };
 use super::{Credit, Subflow, slow_start};
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 
 pub const DOC: SchemeDoc = SchemeDoc {
@@ -27,6 +28,7 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "w_r += b MSS x_r / (rtt_r sum(x)^2) (1 + a_r) / 2 (4 + a_r) / 5, a_r = max(x) / x_r\n\
                 w_r -= w_r / 2 min(a_r, 1.5) at a loss",
     validation: "Increments and cuts by hand; one subflow grows and is cut like Reno.",
+    series: &[Series::new("a", "", "Rate of the connection's fastest subflow over that of this one.")],
     ..SchemeDoc::NONE
 };
 

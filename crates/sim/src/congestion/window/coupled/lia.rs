@@ -20,6 +20,7 @@ use super::super::{
 };
 use super::{Credit, Subflow, slow_start};
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 
 pub const DOC: SchemeDoc = SchemeDoc {
@@ -33,6 +34,11 @@ pub const DOC: SchemeDoc = SchemeDoc {
                 w_i += min(alpha b MSS / sum(w), b MSS / w_i) per b bytes acknowledged",
     validation: "alpha and growth by hand; n like subflows grow like one Reno; at a shared bottleneck no more than one Reno's share \
                  (tests/mptcp.rs).",
+    series: &[Series::new(
+        "alpha",
+        "",
+        "Alpha of the connection, as of the last acknowledgement of the subflow.",
+    )],
     ..SchemeDoc::NONE
 };
 

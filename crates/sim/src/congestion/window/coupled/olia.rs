@@ -22,6 +22,7 @@ use super::super::{
 };
 use super::{Credit, Subflow, slow_start};
 use crate::congestion::SchemeDoc;
+use crate::doc::Series;
 use crate::parameters::Parameters;
 
 pub const DOC: SchemeDoc = SchemeDoc {
@@ -34,6 +35,14 @@ pub const DOC: SchemeDoc = SchemeDoc {
     equations: "w_r += b MSS [(w_r / rtt_r^2) / sum(w_p / rtt_p)^2 + alpha_r / w_r] per b bytes acknowledged\n\
                 alpha_r = 1 / (n |B \\ M|) in B \\ M, -1 / (n |M|) in M if B \\ M is not empty, else 0",
     validation: "Sets and increments by hand; one subflow grows like Reno.",
+    series: &[
+        Series::new("alpha", "", "Alpha of the subflow, by which window moves between paths."),
+        Series::new(
+            "between_losses_bytes",
+            "bytes",
+            "Bytes between the last two losses, or since the last one: the larger number.",
+        ),
+    ],
     ..SchemeDoc::NONE
 };
 
