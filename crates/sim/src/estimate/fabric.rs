@@ -377,6 +377,18 @@ impl Fabric {
         places.into_iter().map(of_place).fold(1.0, f64::min)
     }
 
+    /// When the links of hosts, whose rates do not change, have carried all flows that have started: the share of a flow is
+    /// fixed when it starts, so that the first of several is taken to have the whole link.
+    pub fn carried_by(&self) -> Time {
+        let of_hosts = &self.shared[1..=2 * self.switch_of.len()];
+        let used = of_hosts.iter().filter(|shared| shared.backlog > 0.0 && shared.bits_per_second > 0.0);
+        let end = |shared: &Shared| {
+            let left = shared.backlog / shared.bits_per_second;
+            shared.last_arrival.saturating_add(Time((left * 1e12).min(4e18) as u64))
+        };
+        used.map(end).max().unwrap_or_default()
+    }
+
     /// Returns the bytes that a flow can have in flight. If its own link limits it, this is its share of the
     /// link times the round trip; otherwise queues grow until its window, or the buffer, shared with the
     /// other flows to the same host, is full. Where nothing slows a sender down, the buffer alone limits it,

@@ -22,7 +22,7 @@
 //! While links are slow or down, flows and what waits at links take the time that the links need in these states
 //! (see [`course`](super::course)).
 //!
-//! The links between other switches have carried all no earlier than their rates allow (see
+//! The links of hosts, and those between other switches, have carried all no earlier than their rates allow (see
 //! [`inner`](super::inner)).
 //!
 //! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of
@@ -144,7 +144,7 @@ impl Replay {
             played.end = played.end.max(overload.carried);
         }
         if let Some(given) = &player.given {
-            played.end = played.end.max(given.end(&player.inner));
+            played.end = played.end.max(given.end(&player.inner)).max(player.fabric.carried_by());
         }
         let rates = player.fabric.rate_of_hosts();
         // All bytes leave hosts; those of job graphs may stay within a domain.

@@ -43,6 +43,22 @@ fn a_flow_is_no_faster_than_its_window_and_the_applications_at_its_ends() {
     assert!((read / 0.4e6 - 1.0).abs() < 1e-3, "{read}");
 }
 
+/// The share of a flow is fixed when it starts: the link of host 6 has carried 3 MB with headers and INT no earlier for that.
+#[test]
+fn flows_of_unlike_sizes_to_one_host_end_when_its_link_has_carried_all() {
+    let end = |second: u32, third: u32| {
+        let flow = |src: u32, dst, size| format!("{{ src = {src}, dst = {dst}, size = \"{size}MB\" }}");
+        let flows = [flow(0, 5, 2), flow(1, 6, second), flow(2, 6, third)].join(", ");
+        played(&format!("kind = \"flows\"\nflows = [{flows}]")).end.as_seconds() * 1e6
+    };
+    // 1 000 packets a megabyte, of 87.2 ns each.
+    for (second, third) in [(2, 1), (1, 2), (2, 2)] {
+        let carried = f64::from(second + third) * 87.2;
+        let found = end(second, third);
+        assert!((carried..carried + 10.0).contains(&found), "{second} {third}: {found}");
+    }
+}
+
 #[test]
 fn what_all_receivers_past_a_link_request_is_trimmed_there_and_sent_again() {
     let pairs = [(0, 4), (1, 5), (2, 6), (3, 7), (4, 0), (5, 1), (6, 2), (7, 3)];
