@@ -162,6 +162,17 @@ def test_digests_in_ipv4_ids_give_the_path(tmp_path):
     assert "67 68 69 70 71" in done.stdout and "PINT: 400 digests, 1 paths known" in done.stdout
 
 
+def test_a_network_alone_is_enough_for_the_switches_of_digests(tmp_path):
+    """A scenario must have traffic, on which no switch depends."""
+    network = tmp_path / "net.toml"
+    network.write_text('[topology]\nkind = "leaf-spine"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n')
+    plan = tmp_path / "plan.toml"
+    plan.write_text('bits = 8\n[[query]]\nname = "p"\nvalue = "switch-id"\naggregation = "path"\nbits = 8\n')
+    capture = tmp_path / "c.pcap"
+    capture.write_bytes(classic([], nanoseconds=True, link=101))
+    assert weftline.collect(capture, plan=plan, topology=network).pint == []
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_schema::SchemaRef;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use serde_json::{Value, json};
@@ -22,6 +23,9 @@ const TABLES: [(&str, &str); 6] = [
     ("telemetry", "telemetry.parquet"),
 ];
 
+/// Tables that runs without rows of theirs, and earlier versions, do not write.
+const MAY_BE_ABSENT: [&str; 4] = ["series", "queues", "jobs", "ranks"];
+
 /// What is counted, as JSON: `losses`, the counters of data packets, and `groups`, those of schemes, with what is shown of them.
 #[pyfunction]
 pub fn counters() -> String {
@@ -37,14 +41,29 @@ pub struct Table {
 }
 
 impl Table {
+    /// The columns that a run writes.
+    fn written(&self) -> Option<SchemaRef> {
+        match self.name.as_str() {
+            "flows" => Some(flow_table::schema()),
+            "series" => Some(results::series::schema()),
+            "queues" => Some(results::queues::schema()),
+            "jobs" => Some(results::jobs::schema()),
+            "ranks" => Some(results::ranks::schema()),
+            _ => None,
+        }
+    }
+
+    fn may_be_absent(&self) -> bool {
+        MAY_BE_ABSENT.contains(&self.name.as_str())
+    }
+
     fn open(&self) -> Result<FFI_ArrowArrayStream, ResultsError> {
         results::file_digests::check_file(&self.path)?;
-        match self.name.as_str() {
-            "series" if !self.path.exists() => Ok(parquet_read::empty_stream(results::series::schema())),
-            "queues" if !self.path.exists() => Ok(parquet_read::empty_stream(results::queues::schema())),
-            "jobs" if !self.path.exists() => Ok(parquet_read::empty_stream(results::jobs::schema())),
-            "ranks" if !self.path.exists() => Ok(parquet_read::empty_stream(results::ranks::schema())),
-            _ => parquet_read::stream(&self.path),
+        match self.written() {
+            Some(schema) if self.may_be_absent() && !self.path.exists() => {
+                Ok(parquet_read::empty_stream(schema))
+            }
+            written => parquet_read::stream(&self.path, written),
         }
     }
 }
@@ -66,11 +85,8 @@ impl Table {
     /// Names of the columns.
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        match self.name.as_str() {
-            "series" if !self.path.exists() => Ok(names(&results::series::schema())),
-            "queues" if !self.path.exists() => Ok(names(&results::queues::schema())),
-            "jobs" if !self.path.exists() => Ok(names(&results::jobs::schema())),
-            "ranks" if !self.path.exists() => Ok(names(&results::ranks::schema())),
+        match self.written() {
+            Some(schema) if self.may_be_absent() && !self.path.exists() => Ok(names(&schema)),
             _ => py.detach(|| parquet_read::columns(&self.path)).map_err(of_results),
         }
     }
@@ -99,8 +115,7 @@ pub fn table(dir: PathBuf, name: &str) -> PyResult<Table> {
     if !path.exists() {
         results::file_digests::check_file(&path).map_err(of_results)?;
     }
-    let may_be_absent =
-        matches!(name, "series" | "queues" | "jobs" | "ranks") && dir.join(flow_table::FILE).exists();
+    let may_be_absent = MAY_BE_ABSENT.contains(&name) && dir.join(flow_table::FILE).exists();
     if !path.exists() && !may_be_absent {
         return Err(input(format!("{}: no such file: expected the folder of a run", path.display())));
     }

@@ -70,6 +70,8 @@ struct Guarded<R> {
     reader: R,
     path: PathBuf,
     broken: bool,
+    /// What a run writes: its columns that no row lacks. Columns of other names are passed on as they are.
+    written: Option<SchemaRef>,
 }
 
 impl<R: RecordBatchReader> Iterator for Guarded<R> {
@@ -83,8 +85,26 @@ impl<R: RecordBatchReader> Iterator for Guarded<R> {
         self.broken = read.is_none();
         let damaged =
             || ArrowError::ParquetError(format!("{}: the Parquet file is damaged", self.path.display()));
-        read.unwrap_or_else(|| Some(Err(damaged())))
+        let read = read.unwrap_or_else(|| Some(Err(damaged())));
+        let lacking = match (&read, &self.written) {
+            (Some(Ok(batch)), Some(written)) => lacking(batch, written),
+            _ => return read,
+        };
+        self.broken |= lacking.is_some();
+        let Some(name) = lacking else { return read };
+        let why = format!(
+            "{}: column \"{name}\" has rows without a value, which no run writes",
+            self.path.display()
+        );
+        Some(Err(ArrowError::ParquetError(why)))
     }
+}
+
+/// The first column that lacks values though every row has one as it is written.
+fn lacking<'w>(batch: &RecordBatch, written: &'w SchemaRef) -> Option<&'w str> {
+    let whole = written.fields().iter().filter(|field| !field.is_nullable());
+    let has_gaps = |name: &str| batch.column_by_name(name).is_some_and(|column| column.null_count() > 0);
+    whole.map(|field| field.name().as_str()).find(|name| has_gaps(name))
 }
 
 impl<R: RecordBatchReader> RecordBatchReader for Guarded<R> {
@@ -148,15 +168,21 @@ pub fn decode(path: &Path) -> Result<(), ResultsError> {
     each(path, &columns.iter().map(String::as_str).collect::<Vec<_>>(), &mut |_| Ok(()))
 }
 
-/// The whole table as an Arrow stream, read row group by row group as its consumer asks for it.
-pub fn stream(path: &Path) -> Result<FFI_ArrowArrayStream, ResultsError> {
+/// The whole table as an Arrow stream, read row group by row group as its consumer asks for it. Values that are missing where a
+/// run has `written` one in every row are an error: results of an early version have no digests that would show it.
+pub fn stream(path: &Path, written: Option<SchemaRef>) -> Result<FFI_ArrowArrayStream, ResultsError> {
     let reader = guarded(path, || {
         open(path)?
             .with_batch_size(ROWS_PER_BATCH)
             .build()
             .map_err(|e| ResultsError::input(format!("{}: {e}", path.display())))
     })?;
-    Ok(FFI_ArrowArrayStream::new(Box::new(Guarded { reader, path: path.to_path_buf(), broken: false })))
+    Ok(FFI_ArrowArrayStream::new(Box::new(Guarded {
+        reader,
+        path: path.to_path_buf(),
+        broken: false,
+        written,
+    })))
 }
 
 /// A stream of no rows.

@@ -38,13 +38,24 @@ fn scenario(path: &Path) -> Option<String> {
     text.lines().any(is_scenario).then_some(text)
 }
 
+/// What is set over a file that has a network alone: no switch depends on traffic, which a scenario must have.
+fn traffic_for(text: &str) -> Vec<(String, String)> {
+    let has_traffic =
+        text.lines().any(|line| line.trim_start_matches(['[', ' ', '\t']).starts_with("workload"));
+    let any = r#"[{ kind = "flows", flows = [{ src = 0, dst = 1, size = "1KB" }] }]"#;
+    if has_traffic { Vec::new() } else { vec![("workload".to_string(), any.to_string())] }
+}
+
 impl Ground {
-    /// Of a topology file, its format by its extension; or of a scenario, such as the one in a run's folder.
+    /// Of a topology file, its format by its extension; or of a scenario, such as the one in a run's folder, which needs
+    /// no traffic here.
     pub fn read(path: &Path) -> PyResult<Ground> {
         let file = path.display().to_string();
         if let Some(text) = scenario(path) {
             let base = path.parent().unwrap_or(Path::new("."));
-            let scenario = Scenario::load(&text, &file, base, &[], None, Hooks::default()).map_err(input)?;
+            let sets = traffic_for(&text);
+            let scenario =
+                Scenario::load(&text, &file, base, &sets, None, Hooks::default()).map_err(input)?;
             return Ok(Ground::of(&scenario.config().map_err(input)?.topology));
         }
         let spec = FileSpec { file, ..FileSpec::default() };

@@ -176,7 +176,7 @@ fn a_damaged_table_of_a_run_is_not_decoded() {
     fs::write(dir.join("flows.parquet"), [b"PAR1".as_slice(), &[6; 300], b"PAR1"].concat()).unwrap();
     let path = dir.join("flows.parquet");
     assert!(matches!(crate::parquet_read::columns(&path), Err(ResultsError::Damaged(_))));
-    assert!(matches!(crate::parquet_read::stream(&path), Err(ResultsError::Damaged(_))));
+    assert!(matches!(crate::parquet_read::stream(&path, None), Err(ResultsError::Damaged(_))));
     assert!(matches!(crate::slowdown::read(dir.path()), Err(ResultsError::Damaged(_))));
     fs::remove_file(dir.join("series.parquet")).unwrap();
     assert!(matches!(crate::series::read(dir.path(), "queue_bytes", 0.0, 0), Err(ResultsError::Damaged(_))));
