@@ -241,6 +241,18 @@ def test_percentiles_of_few_requests_and_of_no_flows_are_warned_of(tmp_path):
     assert hint in tables.warnings(found)
 
 
+def test_drops_of_links_that_no_network_has_are_answered_with_the_kinds_that_there_are(tmp_path):
+    scenario = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": [{"kind": "incast", "senders": 2, "size": "10KB"}],
+    }
+    report = {"metrics": ["drops host -> leaf", "drops host -> s"]}
+    found = weftline.sweep(scenario, {}, report=report, out=tmp_path / "s")
+    warned = [text for text in tables.warnings(found) if text.startswith("drops ")]
+    known = 'did you mean "host -> s"? known: host -> s, s -> host'
+    assert warned == [f"drops host -> leaf: no link of this kind: {known}"]
+
+
 def test_a_sweep_of_queues_states_that_ports_of_hosts_count(tmp_path):
     incast = {"kind": "incast", "senders": 2, "size": "10KB"}
     scenario = {"topology": {"kind": "star", "hosts": 4}, "workload": [incast]}

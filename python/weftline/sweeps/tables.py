@@ -7,6 +7,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from weftline.errors import nearest
 from weftline.measures import evidence, given, over_time, queue_ports, run_warnings, stats
 from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.lines import Mean
@@ -370,6 +371,9 @@ def warnings(result: SweepResult) -> list[str]:
             if any(over_time.has_infinite(run, name) for cell in result.cells for run in cell.runs.values()):
                 found.append(f"{name} does not exist: values of the series are infinite")
                 continue
+            if text := _no_such_links(result, name):
+                found.append(text)
+                continue
             needed = _NEEDED.get("flow GROUP" if name.startswith("flow ") else name)
             hint = f": it needs {needed}" if needed else _nothing_counts(result, name)
             found.append(f"{name} was not measured{hint}")
@@ -400,6 +404,15 @@ def warnings(result: SweepResult) -> list[str]:
         for text in dict.fromkeys(filter(None, of_paths))
     ]
     return found + _few_flows(result) + _not_pooled(result) + _unsteady(result) + _of_runs(result)
+
+
+def _no_such_links(result: SweepResult, name: str) -> str:
+    """Return that no run has the links of a metric such as ``drops host -> leaf``; "" if one has them."""
+    kinds = list(dict.fromkeys(kind for run in result.runs for kind in run.summary.get("links") or ()))
+    kind = name.removeprefix("drops ")
+    if kind == name or not kinds or kind in kinds:
+        return ""
+    return f"{name}: no link of this kind: {nearest(kind, kinds)}known: {', '.join(kinds)}"
 
 
 def _nothing_counts(result: SweepResult, name: str) -> str:
