@@ -37,7 +37,7 @@ pub struct Markers {
     pub report_ports: Vec<u16>,
     /// Whether the id of unfragmented IPv4 packets with DF is a digest of PINT.
     pub pint_ipv4_id: bool,
-    /// Whether the IPv6 flow label is: 4 bits of the plan, 16 of the digest, 0 for none.
+    /// Whether the IPv6 flow label is: 4 bits of the plan, never 0, 16 of the digest; a label of 0 has none.
     pub pint_flow_label: bool,
 }
 

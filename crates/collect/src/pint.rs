@@ -16,7 +16,7 @@ use std::sync::Arc;
 use pint::collector::{Collector, Event, EventKind, FlowReport, Limits, Sink};
 use pint::hash::mix;
 use pint::path::PathDecoder;
-use pint::plan::Plan;
+use pint::plan::{Plan, label_bits};
 use pint::query::FlowKey as Key;
 use pint::recorded::{Address, Flow, Recorded};
 use serde_json::{Value, json};
@@ -77,9 +77,13 @@ pub fn recorded(
         Point::Interface(interface) => u64::from(interface) << POINT_BITS,
         Point::Node(_) => 0,
     };
-    // The carrier has the low bits of the plan's id: 4 in a flow label, 8 in an option.
-    let bits = if digest.carrier == DigestCarrier::FlowLabel { 15 } else { 255 };
-    let other = digest.plan.is_some_and(|plan| u32::from(plan) != plan_version & bits);
+    // An option has the low 8 bits of the plan's id.
+    let stated = if digest.carrier == DigestCarrier::FlowLabel {
+        label_bits(plan_version)
+    } else {
+        plan_version & 255
+    };
+    let other = digest.plan.is_some_and(|plan| u32::from(plan) != stated);
     let flow = ip.own_flow();
     Ok(Recorded {
         time_ns,
@@ -334,6 +338,7 @@ fn add(total: &mut Value, more: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::packet::{Markers, Telemetry, telemetry};
     use crate::workload::digest_decoder;
 
     /// Digests of chance of one flow, whose number of hops changes every three packets: each change ends a
@@ -361,6 +366,26 @@ mod tests {
         assert!(summary["pint"][0]["not_kept"].as_u64().unwrap() > 0);
         assert_eq!(summary["pint"][0]["without_version"], 5);
         assert_eq!(summary["memory_bytes"], 7 + decoding.bytes());
+    }
+
+    #[test]
+    fn a_digest_of_zero_in_a_flow_label_is_one_whatever_the_version_of_its_plan() {
+        for plan_version in [0x20dd_3940, 0xcb1b_8241] {
+            let label = label_bits(plan_version) << 16;
+            let mut packet = [0; 48];
+            packet[..8]
+                .copy_from_slice(&(u64::from(6 << 28 | label) << 32 | 8 << 16 | 17 << 8 | 61).to_be_bytes());
+            let ip = Ip::parse(&packet).unwrap();
+            let markers = Markers { pint_flow_label: true, ..Markers::default() };
+            let mut taken = Vec::new();
+            telemetry(&ip, &markers, &mut |found| {
+                if let Ok(Telemetry::Digest(digest)) = found {
+                    taken.push(recorded(&ip, &digest, plan_version, Point::Interface(0), 7).unwrap());
+                }
+            });
+            let [row] = taken.as_slice() else { panic!("{taken:?}") };
+            assert_eq!((row.digest, row.hops, row.plan_version), (0, 3, plan_version));
+        }
     }
 
     #[test]

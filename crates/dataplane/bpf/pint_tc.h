@@ -28,7 +28,7 @@ struct pint_config {
 	uint32_t switch_id;
 	/* The carriers that are written. */
 	uint32_t carriers;
-	/* The low four bits of the plan's version: the upper bits of a flow label. */
+	/* The upper bits of a flow label: the low four bits of the plan's version, or 15 where these are 0. */
 	uint32_t plan_nibble;
 	/* Time and queue come in the packet's control block: words 0 and 1, and 2. For replays and tests. */
 	uint32_t replay;

@@ -153,7 +153,7 @@ impl Config {
         }
         let mut config = Config::zero();
         (config.switch_id, config.carriers) = (switch_id, carriers);
-        config.plan_nibble = plan.version() & 15;
+        config.plan_nibble = ::pint::plan::label_bits(plan.version());
         config.selector = Key::new(plan.queries().seed, 0).0;
         config.queries = queries.len() as u32;
         config.sets = plan.sets().len() as u32;

@@ -5,7 +5,7 @@ use super::rig::{self, Random};
 use ::pint::encoder::Encoder;
 use ::pint::fixed::Arithmetic;
 use ::pint::hash::Key;
-use ::pint::plan::Plan;
+use ::pint::plan::{Plan, label_bits};
 use ::pint::query::Value;
 use ::pint::utilisation::{Law, Tabled, Tables, scaled_integer};
 use std::net::IpAddr;
@@ -145,7 +145,7 @@ impl Model {
     fn switch(&mut self, frame: &[u8], context: &Context) -> (Vec<u8>, Option<Record>) {
         let same = frame.to_vec();
         let ingress = self.port(context.ingress_interface).map(|port| port.number);
-        let nibble = self.plan.version() & 15;
+        let nibble = label_bits(self.plan.version());
         let packet = ip(frame);
         let carrier = packet.as_ref().map_or(0, |ip| self.carrier(ip));
         let hop = packet.as_ref().map_or(0, |ip| u32::from(initial(ip.hop_limit) - ip.hop_limit));
@@ -296,7 +296,7 @@ impl Rig {
         let [source, arrival, switch] =
             ["pint_source", "pint_arrival", "pint_switch"].map(|name| self.object.program(name).unwrap());
         let mut random = Random(n as u64);
-        let nibble = self.model.plan.version() & 15;
+        let nibble = label_bits(self.model.plan.version());
         let mut now = 1_000_000_000u64;
         for round in 0..rounds {
             now = if random.one_in(50) { now - random.below(1_000) } else { now + random.scaled(24) };

@@ -275,6 +275,15 @@ impl Plan {
     }
 }
 
+/// The four bits of a plan's version that stand above a digest in an IPv6 flow label: the lowest ones, or 15
+/// where these are 0. So a label with a digest is never 0, which stands for a packet without one.
+pub fn label_bits(version: u32) -> u32 {
+    match version & 15 {
+        0 => 15,
+        bits => bits,
+    }
+}
+
 /// A task in whole numbers.
 fn task_text(task: &Task) -> String {
     match task {
