@@ -4,12 +4,13 @@
 //! Nothing is copied. A packet may be cut off (a capture keeps headers, a report the start of a packet): its
 //! payload is then what there is of it; a header that is cut off is malformed.
 //!
-//! Source: RFC 791, RFC 8200 (§4, extension headers), IEEE 802.1Q, LINKTYPE registry of tcpdump.org.
+//! Source: RFC 791, RFC 8200 (§4, extension headers), LINKTYPE registry of tcpdump.org.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::Malformed;
 use crate::bytes::{array, u16_at, u32_at};
+use crate::ethertype::{after_ethertype, ethernet};
 
 pub const TCP: u8 = 6;
 pub const UDP: u8 = 17;
@@ -27,7 +28,7 @@ pub(crate) const GPE_IPV6: u16 = 2;
 pub(crate) const GPE_ETHERNET: u16 = 3;
 /// Packet type of Linux cooked links: sent by the machine that captured it.
 const COOKED_SENT: u16 = 4;
-/// The maximum number of VLAN tags, IPv6 extension headers and tunnels that are followed.
+/// The maximum number of IPv6 extension headers and tunnels that are followed.
 const MAX_NESTED: usize = 8;
 
 /// The kinds of link whose frames are read, by their number in a capture.
@@ -78,26 +79,6 @@ impl Link {
             Link::LinuxCooked2 => after_ethertype(frame, cut(0)?, 20),
         }
     }
-}
-
-/// The IP packet of an Ethernet frame; None if it carries something else.
-pub(crate) fn ethernet(frame: &[u8]) -> Result<Option<&[u8]>, Malformed> {
-    after_ethertype(frame, u16_at(frame, 12).ok_or(Malformed::Frame)?, 14)
-}
-
-fn after_ethertype(frame: &[u8], mut ethertype: u16, mut at: usize) -> Result<Option<&[u8]>, Malformed> {
-    for _ in 0..MAX_NESTED {
-        match ethertype {
-            ETHERTYPE_IPV4 | ETHERTYPE_IPV6 => return frame.get(at..).map(Some).ok_or(Malformed::Frame),
-            // VLAN tags; CSIG's tag (TPID 0x9900) has the same shape.
-            0x8100 | 0x88a8 | 0x9100 | 0x9900 => {
-                ethertype = u16_at(frame, at + 2).ok_or(Malformed::Frame)?;
-                at += 4;
-            }
-            _ => return Ok(None),
-        }
-    }
-    Ok(None)
 }
 
 /// An IP packet, its extension headers passed over.

@@ -9,6 +9,7 @@ mod bytes;
 pub mod capture;
 pub mod checkpoint;
 pub mod collector;
+mod ethertype;
 pub mod flows;
 mod heavy;
 pub mod histogram;

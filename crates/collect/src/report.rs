@@ -8,8 +8,8 @@
 
 use crate::Malformed;
 use crate::bytes::{array, u16_at, u32_at, words};
+use crate::ethertype::ethernet;
 use crate::int::{Values, bitmap_words};
-use crate::ip::ethernet;
 
 /// Sequence numbers count modulo this.
 pub const SEQUENCES: u32 = 1 << 22;
