@@ -79,9 +79,15 @@ pub struct Manifest {
     pub shards: usize,
     pub interval: u64,
     pub last_event: u64,
+    /// Of the events up to the last one, those of other collectors that wrote to the same folder before.
+    #[serde(default)]
+    pub events_of_others: u64,
     pub started_ns: u64,
     /// Of events.jsonl and intervals.jsonl.
     pub lengths: [u64; 2],
+    /// The folder of these files. None: there are none, or an earlier version wrote the checkpoint.
+    #[serde(default)]
+    pub folder: Option<PathBuf>,
     pub events: BTreeMap<String, u64>,
     pub intake: SavedIntake,
     /// Of all tables of flows.
@@ -100,8 +106,10 @@ impl Manifest {
             shards,
             interval: 0,
             last_event: 0,
+            events_of_others: 0,
             started_ns: 0,
             lengths: [0; 2],
+            folder: None,
             events: BTreeMap::new(),
             intake,
             counts: FlowCounts::default(),
@@ -112,7 +120,8 @@ impl Manifest {
     /// Replaces the manifest, and removes the parts of the generation before.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text = serde_json::to_string(self).map_err(io::Error::other)?;
-        let new = path.with_extension("new");
+        // Next to it under a name of its own: other checkpoints of the folder may differ in their extension.
+        let new = beside(path, "new");
         let mut file = File::create(&new)?;
         let mut checksum = Checksum::default();
         checksum.add(text.as_bytes());
@@ -171,8 +180,13 @@ pub fn check_place(path: &Path) -> Result<(), String> {
 }
 
 fn part(path: &Path, generation: u64, shard: usize) -> PathBuf {
+    beside(path, &format!("{generation}.{shard}"))
+}
+
+/// The file of this name with a dot and more after it.
+fn beside(path: &Path, more: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{generation}.{shard}"));
+    name.push(format!(".{more}"));
     name.into()
 }
 
@@ -264,5 +278,25 @@ impl<R: Read> Summed<R> {
         let mut bytes = [0; 8];
         self.exactly(&mut bytes)?;
         Ok(u64::from_le_bytes(bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intake::Intake;
+    use crate::packet::Markers;
+
+    #[test]
+    fn checkpoints_of_one_folder_that_differ_in_their_extension_share_no_file() {
+        let folder = std::env::temp_dir().join(format!("weftline-manifests-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let other = folder.join("site.new");
+        fs::write(&other, "of another collector").unwrap();
+        let path = folder.join("site.1");
+        Manifest::new(1, 0, Intake::new(Markers::default(), 1 << 16).saved()).write(&path).unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "of another collector");
+        assert!(Manifest::read(&path).unwrap().is_some());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

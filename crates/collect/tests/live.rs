@@ -286,3 +286,49 @@ fn a_collector_continues_from_its_checkpoint_with_any_number_of_shards() {
     assert!(error.contains("is damaged"), "{error}");
     std::fs::remove_dir_all(folder).unwrap();
 }
+
+/// The rows of a file of JSON lines that have a number under this key.
+fn numbers(file: &std::path::Path, key: &str) -> Vec<u64> {
+    let text = std::fs::read_to_string(file).unwrap();
+    text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()[key].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn rows_of_a_collector_before_stay_and_numbers_go_on_after_them() {
+    let folder = std::env::temp_dir().join(format!("weftline-rows-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (out, checkpoint) = (folder.join("out"), folder.join("checkpoint"));
+    let collect = |out: Option<&std::path::Path>, checkpoint: Option<&std::path::Path>, first: u32| {
+        let (live, address) = start(|config| {
+            (config.out, config.checkpoint) = (out.map(Into::into), checkpoint.map(Into::into));
+        });
+        let socket = sender(address);
+        let before = live.status()["packets"].as_u64().unwrap();
+        for n in 0..4u32 {
+            socket.send(&report(first + n, 7, &[1, 2 + n % 2, 4])).unwrap();
+            until("its arrival", || live.status()["packets"] == before + u64::from(n) + 1);
+        }
+        live.finish().unwrap()["summary"].take()
+    };
+    let events = out.join("events.jsonl");
+    // Without a checkpoint, twice in one folder; the first one was killed while it wrote a row.
+    assert_eq!(collect(Some(&out), None, 0)["events"], 3);
+    let mut file = std::fs::OpenOptions::new().append(true).open(&events).unwrap();
+    file.write_all(b"{\"event\":4,\"ti").unwrap();
+    let second = collect(Some(&out), None, 0);
+    assert_eq!((&second["events"], &second["packets_before"]), (&3.into(), &0.into()));
+    assert_eq!(numbers(&events, "event"), [1, 2, 3, 4, 5, 6]);
+    let mut intervals = numbers(&out.join("intervals.jsonl"), "interval");
+    intervals.dedup();
+    assert!(intervals.windows(2).all(|pair| pair[0] < pair[1]), "{intervals:?}");
+    // A checkpoint that was written without a folder says nothing of the rows in this one.
+    assert_eq!(collect(None, Some(&checkpoint), 0)["events"], 3);
+    let third = collect(Some(&out), Some(&checkpoint), 4);
+    assert_eq!((&third["events"], &third["packets_before"]), (&7.into(), &4.into()));
+    assert_eq!(numbers(&events, "event"), [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+    // One of this folder continues it.
+    let fourth = collect(Some(&out), Some(&checkpoint), 8);
+    assert_eq!((&fourth["events"], &fourth["packets_before"]), (&11.into(), &8.into()));
+    assert_eq!(numbers(&events, "event"), (1..=14).collect::<Vec<_>>());
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -486,6 +486,11 @@ def _summary(summary: dict[str, Any]) -> str:
         if summary[key]:
             reasons = (f"{reason} ({count:,})" for reason, count in summary[key].items())
             lines.append(f"{text}: " + ", ".join(reasons))
+    if before := summary.get("packets_before"):
+        lines.append(
+            f"{before:,} of the packets came before the checkpoint; what each input received and what "
+            "exporters sent is counted from there on"
+        )
     for given in summary.get("inputs", []):
         sent = given["received"] + given["dropped"]
         lines.append(

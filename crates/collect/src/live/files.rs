@@ -2,14 +2,18 @@
 //! `interval`, `node`).
 
 use std::fs::{File, OpenOptions, create_dir_all};
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::snapshot::{Snapshot, node};
 
+/// More than a row takes.
+const MAX_ROW_BYTES: u64 = 1 << 20;
+
 pub struct Files {
+    folder: PathBuf,
     events: Output,
     intervals: Output,
 }
@@ -23,11 +27,24 @@ struct Output {
 impl Files {
     /// Opens both in a folder, which is made if it is missing. Error: one that names the file.
     pub fn open(folder: &Path) -> Result<Files, String> {
-        create_dir_all(folder).map_err(|error| format!("out: {}: {error}", folder.display()))?;
+        let wrong = |error: io::Error| format!("out: {}: {error}", folder.display());
+        create_dir_all(folder).map_err(wrong)?;
         Ok(Files {
+            folder: folder.canonicalize().map_err(wrong)?,
             events: Output::open(folder, "events.jsonl")?,
             intervals: Output::open(folder, "intervals.jsonl")?,
         })
+    }
+
+    /// The folder, by its absolute path.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The numbers of the last event and of the last interval that are written; 0 without a row. Collectors that
+    /// go on in a folder count on from there, so that no two rows have one key.
+    pub fn last(&mut self) -> Result<[u64; 2], String> {
+        Ok([self.events.last("event")?, self.intervals.last("interval")?])
     }
 
     /// Bytes that were written to events and to intervals.
@@ -62,10 +79,33 @@ impl Output {
     fn open(folder: &Path, name: &str) -> Result<Output, String> {
         let path = folder.join(name);
         let name = path.display().to_string();
-        let opened = OpenOptions::new().append(true).create(true).open(&path);
+        let opened = OpenOptions::new().read(true).append(true).create(true).open(&path);
         let file = opened.map_err(|error| format!("out: {name}: {error}"))?;
         let bytes = file.metadata().map_err(|error| format!("out: {name}: {error}"))?.len();
-        Ok(Output { name, file, bytes })
+        let mut output = Output { name, file, bytes };
+        let end = output.end()?;
+        // Who was killed while it wrote left a part of a row, which the next row would continue.
+        let whole = end.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
+        let part = (end.len() - whole) as u64;
+        output.cut(output.bytes - part)?;
+        Ok(output)
+    }
+
+    /// The end of the file, with its last row.
+    fn end(&mut self) -> Result<Vec<u8>, String> {
+        let mut end = Vec::new();
+        let from = self.bytes.saturating_sub(MAX_ROW_BYTES);
+        let read = self.file.seek(SeekFrom::Start(from)).and_then(|_| self.file.read_to_end(&mut end));
+        read.map_err(|error| format!("out: {}: {error}", self.name))?;
+        Ok(end)
+    }
+
+    /// The number under this key in the last row; 0 without one.
+    fn last(&mut self, key: &str) -> Result<u64, String> {
+        let end = self.end()?;
+        let row = end.trim_ascii_end().rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+        let row: Option<Value> = serde_json::from_slice(row).ok();
+        Ok(row.and_then(|row| row[key].as_u64()).unwrap_or(0))
     }
 
     fn write(&mut self, rows: &[Value]) -> Result<(), String> {

@@ -90,8 +90,9 @@ fn answer(mut stream: TcpStream, shared: &Shared, shards: &Handle) -> io::Result
 }
 
 fn parameters(query: &str) -> BTreeMap<&str, String> {
-    let each =
-        |pair: &'_ str| pair.split_once('=').map(|(name, value)| (name.len(), value.replace("%3A", ":")));
+    let each = |pair: &'_ str| {
+        pair.split_once('=').map(|(name, value)| (name.len(), value.replace("%3A", ":").replace("%3a", ":")))
+    };
     query.split('&').filter_map(|pair| each(pair).map(|(length, value)| (&pair[..length], value))).collect()
 }
 

@@ -56,6 +56,8 @@ pub struct Shared {
     /// What could not be written to files, the last time.
     problem: Mutex<Option<String>>,
     next_event: AtomicU64,
+    /// Of these numbers, those of other collectors that wrote to the same folder.
+    events_of_others: AtomicU64,
     stop: AtomicBool,
 }
 
@@ -65,6 +67,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
+    /// Events of this collector.
+    fn events(&self) -> u64 {
+        self.next_event.load(Ordering::Acquire) - self.events_of_others.load(Ordering::Acquire)
+    }
+
     fn stops(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -122,6 +129,8 @@ pub struct Live {
     ticker: JoinHandle<()>,
     http: Option<SocketAddr>,
     inputs: Vec<String>,
+    /// Packets that were taken before the checkpoint from which it continued.
+    packets_before: u64,
 }
 
 impl Live {
@@ -165,6 +174,7 @@ impl Live {
         if let Some(manifest) = &manifest {
             intake.restore(manifest.intake.clone());
         }
+        let packets_before = intake.counts().packets;
         let reader = Reader::new(intake, Admission::new(networks), router, inputs);
         let names = reader.counts.iter().map(|input| input.name.clone()).collect();
         let shared = Arc::new(Shared::default());
@@ -186,7 +196,7 @@ impl Live {
             .name("intervals".into())
             .spawn(move || ticker.run(&asks, exporter.as_ref()))
             .map_err(no_thread)?;
-        Ok(Live { shared, handle, tasks: Some(tasks), reader, ticker, http, inputs: names })
+        Ok(Live { shared, handle, tasks: Some(tasks), reader, ticker, http, inputs: names, packets_before })
     }
 
     /// Where HTTP listens, if it does.
@@ -218,7 +228,7 @@ impl Live {
             "refused": counts.flows_refused,
             "flows": flows.iter().map(|(flows, ..)| flows).sum::<usize>(),
             "memory_bytes": flows.iter().map(|(_, bytes, _)| bytes).sum::<usize>(),
-            "events": self.shared.next_event.load(Ordering::Acquire),
+            "events": self.shared.events(),
             "exports_failed": exporters.values().map(|exporter| exporter.failed).sum::<u64>(),
             "problem": *lock(&self.shared.problem),
         })
@@ -273,7 +283,8 @@ impl Live {
         let exports = lock(&self.shared.exporters).clone();
         let export = |(name, counts): (&'static str, ExporterCounts)| json!({"name": name, "sent": counts.sent, "failed": counts.failed, "skipped": counts.skipped});
         summary["exports"] = exports.into_iter().map(export).collect();
-        summary["events"] = self.shared.next_event.load(Ordering::Acquire).into();
+        summary["events"] = self.shared.events().into();
+        summary["packets_before"] = self.packets_before.into();
         let decodings: Vec<Decoding> = decodings.into_iter().flatten().collect();
         pint::add_to(&mut summary, &decodings, intake.digests());
         Ok(json!({

@@ -92,13 +92,15 @@ impl Target {
 pub fn request(snapshot: &Snapshot) -> Value {
     let attribute = |(name, value): &(&str, String)| json!({"key": name, "value": {"stringValue": value}});
     let metric = |metric: &super::snapshot::Metric| {
+        let started_ns =
+            if metric.kind == Kind::ProcessCounter { snapshot.process_ns } else { snapshot.started_ns };
         let points: Vec<Value> = metric
             .points
             .iter()
             .map(|(labels, value)| {
                 json!({
                     "attributes": labels.iter().map(attribute).collect::<Vec<_>>(),
-                    "startTimeUnixNano": snapshot.started_ns.to_string(),
+                    "startTimeUnixNano": started_ns.to_string(),
                     "timeUnixNano": snapshot.time_ns.to_string(),
                     "asDouble": value,
                 })
@@ -106,7 +108,7 @@ pub fn request(snapshot: &Snapshot) -> Value {
             .collect();
         let data = match metric.kind {
             // 2: cumulative.
-            Kind::Counter => {
+            Kind::Counter | Kind::ProcessCounter => {
                 ("sum", json!({"dataPoints": points, "aggregationTemporality": 2, "isMonotonic": true}))
             }
             Kind::Gauge => ("gauge", json!({"dataPoints": points})),

@@ -11,7 +11,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     let mut text = String::new();
     for metric in snapshot.metrics().iter().filter(|metric| !metric.points.is_empty()) {
         let kind = match metric.kind {
-            Kind::Counter => "counter",
+            Kind::Counter | Kind::ProcessCounter => "counter",
             Kind::Gauge => "gauge",
         };
         // Writing to a string cannot fail.

@@ -15,6 +15,8 @@ pub struct Snapshot {
     /// Intervals since the beginning, over restarts.
     pub interval: u64,
     pub started_ns: u64,
+    /// When this process began: what checkpoints lack counts from there on.
+    pub process_ns: u64,
     pub time_ns: u64,
     pub counts: Counts,
     pub malformed: BTreeMap<Malformed, u64>,
@@ -55,6 +57,8 @@ pub struct Metric {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Counter,
+    /// Not in checkpoints: it begins again with the process.
+    ProcessCounter,
     Gauge,
 }
 
@@ -65,7 +69,7 @@ const SECOND_NS: f64 = 1e9;
 impl Snapshot {
     /// All metrics; labels are bounded: addresses of exporters (1 000), nodes (1 000), reasons, inputs.
     pub fn metrics(&self) -> Vec<Metric> {
-        use Kind::{Counter, Gauge};
+        use Kind::{Counter, Gauge, ProcessCounter};
         let mut metrics: Vec<Metric> = Vec::new();
         let mut add = |name, help, unit, kind, points: Vec<(Vec<(&'static str, String)>, f64)>| {
             metrics.push(Metric { name, help, unit, kind, points });
@@ -100,10 +104,28 @@ impl Snapshot {
             let label = |ip: &Option<IpAddr>| ip.map_or("other".into(), |ip| ip.to_string());
             self.sources.iter().map(|(ip, source)| (vec![("source", label(ip))], of(source) as f64)).collect()
         };
-        add("weftline_datagrams_total", "Datagrams by exporter.", "", Counter, by_source(|s| s.datagrams));
-        add("weftline_muted_total", "Datagrams of muted exporters.", "", Counter, by_source(|s| s.muted));
+        add(
+            "weftline_datagrams_total",
+            "Datagrams by exporter.",
+            "",
+            ProcessCounter,
+            by_source(|s| s.datagrams),
+        );
+        add(
+            "weftline_muted_total",
+            "Datagrams of muted exporters.",
+            "",
+            ProcessCounter,
+            by_source(|s| s.muted),
+        );
         let not_allowed = one(self.not_allowed);
-        add("weftline_not_allowed_total", "Datagrams outside of the allow-list.", "", Counter, not_allowed);
+        add(
+            "weftline_not_allowed_total",
+            "Datagrams outside of the allow-list.",
+            "",
+            ProcessCounter,
+            not_allowed,
+        );
         let of_nodes = |of: fn(&Sequence) -> u64| -> Vec<_> {
             let label = |&(node, unit): &(u32, u8)| vec![("source", format!("{node}/{unit}"))];
             self.reporters.iter().map(|(key, sequence)| (label(key), of(sequence) as f64)).collect()
@@ -124,9 +146,15 @@ impl Snapshot {
         let of_inputs = |of: fn(&InputCounts) -> u64| -> Vec<_> {
             self.inputs.iter().map(|input| (vec![("where", input.name.clone())], of(input) as f64)).collect()
         };
-        add("weftline_received_total", "Taken from an input.", "", Counter, of_inputs(|i| i.received));
+        add("weftline_received_total", "Taken from an input.", "", ProcessCounter, of_inputs(|i| i.received));
         let dropped = of_inputs(|i| i.dropped);
-        add("weftline_kernel_dropped_total", "Dropped by the kernel before an input.", "", Counter, dropped);
+        add(
+            "weftline_kernel_dropped_total",
+            "Dropped by the kernel before an input.",
+            "",
+            ProcessCounter,
+            dropped,
+        );
         add("weftline_shed_total", "Findings that shards were too slow for.", "", Counter, one(counts.shed));
         add("weftline_flows", "Flows that are kept.", "", Gauge, one(self.flows as u64));
         add("weftline_pint_flows", "Records of PINT's flows.", "", Gauge, one(self.pint_flows as u64));
@@ -149,13 +177,13 @@ impl Snapshot {
             self.exporters.iter().map(row).collect()
         };
         let failed = of_exporters(|e| e.failed);
-        add("weftline_export_failed_total", "Exports that failed.", "", Counter, failed);
+        add("weftline_export_failed_total", "Exports that failed.", "", ProcessCounter, failed);
         let skipped = of_exporters(|e| e.skipped);
         add(
             "weftline_export_skipped_total",
             "Snapshots that an exporter was too slow for.",
             "",
-            Counter,
+            ProcessCounter,
             skipped,
         );
         self.hop_metrics(&mut metrics);
@@ -236,6 +264,18 @@ mod tests {
             .map(|name| ["7", "8"].map(|node| point(&metrics, &format!("weftline_hop_{name}_total"), node)));
         assert_eq!((sum[0], latencies[0], all[0]), (None, None, Some(200.0)));
         assert_eq!((sum[1], latencies[1], all[1]), (Some(1e-4), Some(100.0), Some(200.0)));
+    }
+
+    #[test]
+    fn what_no_checkpoint_has_begins_with_the_process() {
+        let snapshot = Snapshot { started_ns: 5, process_ns: 9, not_allowed: 1, ..Snapshot::default() };
+        let request = crate::live::otlp::request(&snapshot);
+        let metrics = request["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+        let start = |name: &str| {
+            let metric = metrics.iter().find(|metric| metric["name"] == name).unwrap();
+            metric["sum"]["dataPoints"][0]["startTimeUnixNano"].clone()
+        };
+        assert_eq!((start("weftline_packets"), start("weftline_not_allowed")), ("5".into(), "9".into()));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub struct Ticker {
     shards: Handle,
     every: Duration,
     started_ns: u64,
+    /// When this process began, which may have continued from a checkpoint.
+    process_ns: u64,
     interval: u64,
     /// When the last intervals closed, the oldest first, for the number of intervals that a rise needs.
     closed_ns: [u64; INTERVALS as usize],
@@ -50,9 +52,21 @@ impl Ticker {
     ) -> Result<Ticker, String> {
         let mut files = config.out.as_deref().map(Files::open).transpose()?;
         if let (Some(files), Some(saved)) = (&mut files, saved) {
-            files.cut(saved.lengths)?;
+            // Rows after the checkpoint come again. Those of another folder are of another collector.
+            let is_same = match &saved.folder {
+                Some(folder) => folder == files.folder(),
+                None => saved.lengths != [0; 2],
+            };
+            if is_same {
+                files.cut(saved.lengths)?;
+            }
         }
-        shared.next_event.store(saved.map_or(0, |saved| saved.last_event), Ordering::Release);
+        let written = files.as_mut().map_or(Ok([0; 2]), Files::last)?;
+        let known = saved.map_or([0; 2], |saved| [saved.last_event, saved.interval]);
+        let [last_event, interval] = [0, 1].map(|place| written[place].max(known[place]));
+        shared.next_event.store(last_event, Ordering::Release);
+        let of_others = saved.map_or(0, |saved| saved.events_of_others) + last_event - known[0];
+        shared.events_of_others.store(of_others, Ordering::Release);
         let kinds = saved.map(|saved| saved.events.clone()).unwrap_or_default();
         let watch = match saved {
             Some(saved) => Watch::from(saved.intake.hops(), &saved.watched)
@@ -64,7 +78,8 @@ impl Ticker {
             shards,
             every: Duration::from_secs_f64(config.interval_s),
             started_ns: saved.map_or_else(now_ns, |saved| saved.started_ns),
-            interval: saved.map_or(0, |saved| saved.interval),
+            process_ns: now_ns(),
+            interval,
             closed_ns: [now_ns(); INTERVALS as usize],
             watch,
             events: kinds,
@@ -134,6 +149,7 @@ impl Ticker {
         self.interval += 1;
         snapshot.interval = self.interval;
         (snapshot.started_ns, snapshot.time_ns) = (self.started_ns, now_ns());
+        snapshot.process_ns = self.process_ns;
         let mut rows = Vec::new();
         let mut problem = None;
         let mut flow_counts = FlowCounts::default();
@@ -189,8 +205,10 @@ impl Ticker {
         let manifest = Manifest {
             interval: self.interval,
             last_event: self.shared.last_event(),
+            events_of_others: self.shared.events_of_others.load(Ordering::Acquire),
             started_ns: self.started_ns,
             lengths: self.files.as_ref().map(Files::lengths).unwrap_or_default(),
+            folder: self.files.as_ref().map(|files| files.folder().to_owned()),
             events: self.events.clone(),
             counts,
             watched: self.watch.saved(),
