@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::sets::Relaxation;
 use super::{PlanError, Queries, choose, runnable};
-use crate::query::MAX_BITS;
+use crate::query::{MAX_BITS, Query, SHARES};
 
 /// Demands that no plan meets, and what would help, any one by itself.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +13,8 @@ pub struct Infeasible {
     pub bits: u32,
     /// Bits that the queries ask for per packet on average.
     pub load: f64,
+    /// The same with each share rounded up to whole parts.
+    pub rounded: f64,
     pub advice: Vec<Advice>,
     /// No digest is wide enough.
     pub bits_do_not_help: bool,
@@ -54,7 +56,9 @@ impl Infeasible {
             }
         }
         let load = list.iter().map(|query| f64::from(query.bits) * query.frequency).sum();
-        Infeasible { bits: queries.bits, load, advice, bits_do_not_help: wider.is_none() }
+        let share = |query: &Query| f64::from(query.demand()) / f64::from(SHARES);
+        let rounded = list.iter().map(|query| f64::from(query.bits) * share(query)).sum();
+        Infeasible { bits: queries.bits, load, rounded, advice, bits_do_not_help: wider.is_none() }
     }
 }
 
@@ -96,11 +100,19 @@ fn fits(queries: Queries) -> bool {
 
 impl fmt::Display for Infeasible {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let Infeasible { bits, load, rounded, .. } = self;
         write!(
             f,
-            "the queries do not fit a digest of {} bits: they need {:.3} bits per packet on average. Any one of these changes helps:",
-            self.bits, self.load
+            "the queries do not fit a digest of {bits} bits: they need {load:.3} bits per packet on average"
         )?;
+        match f64::from(*bits) {
+            bits if *load > bits => {}
+            bits if *rounded > bits => {
+                write!(f, ", and more as each share is rounded up to whole parts of {SHARES} packets")?;
+            }
+            _ => write!(f, ", but too few of them fit into one packet together")?,
+        }
+        write!(f, ". Any one of these changes helps:")?;
         for advice in &self.advice {
             write!(f, "\n  {advice}")?;
         }

@@ -43,7 +43,17 @@ impl<'t> Complaints<'t> {
 pub(super) fn parse<'t>(text: &'t str, complaints: &mut Complaints<'_>) -> Option<Spanned<DeTable<'t>>> {
     let (document, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
-        complaints.add(error.span().map(|span| span.start), "", error.message());
+        let named =
+            error.span().and_then(|span| text.get(span)).filter(|_| error.message() == "duplicate key");
+        let message = named.map_or_else(
+            || error.message().to_string(),
+            |key| {
+                format!(
+                    "duplicate key {key}: tables that repeat are each under two brackets, such as [[query]]"
+                )
+            },
+        );
+        complaints.add(error.span().map(|span| span.start), "", message);
     }
     errors.is_empty().then_some(document)
 }
@@ -66,7 +76,9 @@ impl<'a, 't> Section<'a, 't> {
     }
 
     pub fn get(&mut self, key: &'static str) -> Option<Item<'a, 't>> {
-        self.asked.push(key);
+        if !self.asked.contains(&key) {
+            self.asked.push(key);
+        }
         self.table
             .iter()
             .find(|(name, _)| {

@@ -389,6 +389,11 @@ impl Parts<'_, '_, '_, '_, '_> {
             self.complain(at, key, message);
             return None;
         }
+        // Additive codes have no logarithm to round in: the mean of the value is what they can keep.
+        let default = match (scale, default) {
+            (Scale::Additive { .. }, Rounding::Log) => Rounding::Value,
+            _ => default,
+        };
         Some(Approximation { scale, rounding: rounding.unwrap_or(default) })
     }
 

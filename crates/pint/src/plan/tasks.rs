@@ -140,7 +140,7 @@ fn compiled(a: &Approximation, bits: u32) -> Result<value::Approximation, String
              {COARSEST_EPSILON}; give more bits, a larger error, or a smaller largest"
         )),
         Scale::Additive { delta } => value::Approximation::additive((2.0 * delta).round() as u64, bits, rounding)
-            .ok_or("additive values take 1 to 32 bits and round to nearest or in the value domain".to_string()),
+            .ok_or("delta needs 1 to 32 bits, and rounding = \"nearest\" or \"value\"".to_string()),
     }
 }
 

@@ -167,6 +167,14 @@ fn a_plan_comes_back_from_its_file() {
 }
 
 #[test]
+fn a_label_with_a_digest_is_never_zero() {
+    for version in 0..64 {
+        let bits = super::label_bits(version);
+        assert!((1..16).contains(&bits) && (bits == version & 15 || version & 15 == 0), "{version}: {bits}");
+    }
+}
+
+#[test]
 fn a_version_stands_for_what_digests_mean() {
     let version = |text: &str| planned(text).version();
     let plan = version(QUERIES);
@@ -401,6 +409,64 @@ fn an_infeasible_wish_says_what_to_relax() {
     ] {
         assert!(refused.contains(expected), "{expected}\nnot in\n{refused}");
     }
+}
+
+#[test]
+fn a_refusal_states_why_where_the_bits_would_do() {
+    let of = |bits: u32, each: u32, frequency: &str, count: usize| {
+        let query = |n: usize| {
+            format!(
+                "[[query]]\nname = \"q{n}\"\nvalue = \"queue-bytes\"\naggregation = \"min\"\nbits = {each}\nfrequency = {frequency}\n"
+            )
+        };
+        let text = format!("bits = {bits}\n{}", (0..count).map(query).collect::<String>());
+        Plan::new(read(&text, "queries.toml").unwrap()).unwrap_err().to_string()
+    };
+    let rounded = of(8, 8, "\"1/3\"", 3);
+    assert!(
+        rounded.contains("need 8.000 bits per packet on average, and more as each share is rounded"),
+        "{rounded}"
+    );
+    let packed = of(17, 9, "0.6", 2);
+    assert!(
+        packed.contains("need 10.800 bits per packet on average, but too few of them fit into one"),
+        "{packed}"
+    );
+    let plain = of(8, 8, "1", 2);
+    assert!(plain.contains("need 16.000 bits per packet on average. Any one"), "{plain}");
+}
+
+#[test]
+fn a_maximum_of_additive_codes_keeps_the_mean_unless_another_rounding_is_stated() {
+    let additive = |more: &str| {
+        read(
+            &one("queue-bytes", "max", 8, &format!("approximation = {{ delta = 50{more} }}\n")),
+            "queries.toml",
+        )
+    };
+    let rounding = |more: &str| {
+        let queries = additive(more).unwrap().queries;
+        queries[0].aggregation.approximation().unwrap().rounding
+    };
+    assert_eq!(
+        (rounding(""), rounding(", rounding = \"nearest\"")),
+        (crate::query::Rounding::Value, crate::query::Rounding::Nearest)
+    );
+    assert!(Plan::new(additive("").unwrap()).is_ok());
+    let refused =
+        problems(&one("queue-bytes", "max", 8, "approximation = { delta = 50, rounding = \"log\" }\n"));
+    assert!(refused.contains("rounding = \"nearest\" or \"value\""), "{refused}");
+}
+
+#[test]
+fn a_key_that_is_there_twice_is_named_with_the_brackets_of_lists() {
+    let once = one("queue-bytes", "max", 8, "").replace("[[query]]", "[query]");
+    let (_, query) = once.split_once("[query]").unwrap();
+    let refused = problems(&format!("{once}\n[query]{query}"));
+    assert!(refused.contains("duplicate key") && refused.contains("[[query]]"), "{refused}");
+    // Keys that are known are listed once.
+    let refused = problems(&one("switch-id", "path", 8, "colour = 1\n"));
+    assert_eq!(refused.matches(" bits,").count(), 1, "{refused}");
 }
 
 /// The queries with a piece of advice entered as it is printed.
