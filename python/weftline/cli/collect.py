@@ -181,7 +181,8 @@ def _collect_live(options: argparse.Namespace) -> int:
     from weftline.quantities import parse_time_ns
 
     if options.captures:
-        raise InputError("collect: captures and --listen or --interface exclude each other")
+        named = "--listen or --interface" if options.listen or options.interface else "--config"
+        raise InputError(f"collect: captures and {named} exclude each other")
     if options.points is not None:
         raise InputError("collect: --points: only with captures")
     given = {
