@@ -132,6 +132,14 @@ def test_paths_are_explained_as_set_takes_them():
 
 
 @built
+def test_what_the_law_of_a_subflow_shows_is_explained_as_that_of_the_laws_of_subflows():
+    text = explain.entry("subflow7_w_max_segments")["text"]
+    assert text.startswith("Of the law of subflow 7, while it is up: ") and "(cubic)" in text
+    assert "(dcqcn)" not in explain.entry("subflow0_alpha")["text"], "not one of TCP's"
+    with pytest.raises(InputError, match="unknown name"):
+        explain.entry("subflow0_u")
+
+
 def test_a_simulator_that_is_repeated_says_its_rules(capsys):
     assert "departure_events" in [rule["rule"] for rule in explain.entry("ns3-3.35")["rules"]]
     assert main(["explain", "hpcc-ns3"]) == 0

@@ -77,10 +77,13 @@ def _of_schema(name: str) -> tuple[str, str] | None:
 def _of_subflow(name: str) -> tuple[str, str] | None:
     """Title and text of what the law of one subflow of a connection shows: ``subflow3_alpha``."""
     of = re.fullmatch(r"subflow([0-9]+)_(\w+)", name)
-    if of is None or of[2] not in glossary.OF_SCHEMES:
+    laws = {law["name"] for law in json.loads(_native.names())["tcp-controllers"]} if of else set()
+    shown = [row for row in counted.declarations()["flows"] if of and row["name"] == of[2]]
+    shown = [row for row in shown if row["scheme"] in laws]
+    if of is None or not shown:
         return None
-    title, text = glossary.OF_SCHEMES[of[2]]
-    return title, f"Of the law of subflow {of[1]}, while it is up: {text}"
+    texts = " ".join(dict.fromkeys(f"{row['text'].rstrip('.')} ({row['scheme']})." for row in shown))
+    return glossary.OF_SCHEMES[of[2]][0], f"Of the law of subflow {of[1]}, while it is up: {texts}"
 
 
 def _keys(schema: dict[str, Any]) -> dict[str, dict[str, Any]]:
