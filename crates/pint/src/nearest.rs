@@ -20,7 +20,7 @@ pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<
 }
 
 /// The known key that is meant: it differs from `found` in one letter, or else in words that are left out (of `link`, `host_link`), or
-/// is the one `by_meaning`, or the nearest. Two letters of a short name are many: `link` is no `kind`.
+/// is the one `by_meaning`, or the nearest. Two letters of a short name are many: `link` does not mean `kind`.
 pub fn nearest_key<'n>(
     found: &str,
     known: impl Iterator<Item = &'n str> + Clone,

@@ -13,7 +13,7 @@ pub fn of_subflow(number: usize, series: &str) -> Option<&'static str> {
     NAMES.get_or_init(all).get(series)?.get(number).copied()
 }
 
-/// Names of samples live as long as the program, like those that are written in it.
+/// Names of samples must be valid until the program ends: each is made once and kept.
 fn all() -> BTreeMap<&'static str, Vec<&'static str>> {
     let series = window::DOCS.iter().flat_map(|doc| doc.series).map(|series| series.name);
     let name =

@@ -43,7 +43,7 @@ impl Recovery {
     }
 }
 
-/// Reads which packets are sent again, and the least time between two NACKs for the same one.
+/// Reads which packets are sent again, and the minimum time between two NACKs for the same one.
 pub fn read(p: &mut Parameters) -> (Recovery, Time) {
     let help = "which packets are sent again after a loss (published: go-back-n)";
     let chosen = p.choice("recovery", "go-back-n", RECOVERIES, help);
