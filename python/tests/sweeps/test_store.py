@@ -116,8 +116,9 @@ def test_a_panic_of_the_engine_is_an_error_of_that_point(engine, kept, scenario)
     assert len(outcome.failed) == 4 and "please report it: index out of bounds" in outcome.failed[0][1]
 
 
-def test_a_full_disk_ends_the_sweep_and_blames_no_point(engine, kept, scenario):
-    engine.outcome = RunFailed(f"flows.parquet: {os.strerror(errno.ENOSPC)} (os error 28)")
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_or_quota_ends_the_sweep_and_blames_no_point(engine, kept, scenario, code):
+    engine.outcome = RunFailed(f"flows.parquet: {os.strerror(code)} (os error {code})")
     outcome = run(points_of(kept, scenario), kept)
     assert "the disk is full" in outcome.stopped and not outcome.failed
     assert not list((kept.path / "failed").iterdir())

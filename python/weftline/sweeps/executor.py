@@ -33,6 +33,8 @@ from weftline.terminal import share_done
 
 MIN_FREE_BYTES = 4 << 20
 """With less room on the disk a failed run is taken for one that found no room."""
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+"""Errors by which no further run could be stored: a full disk, and a quota that is used up."""
 AROUND_SECONDS = 0.004
 """Time of a run outside its simulation: read the scenario, write the folder (10 000 runs of 20 flows)."""
 _LET_GO_SECONDS = 1.0
@@ -442,12 +444,12 @@ def _raise_in(thread: int, what: type[BaseException] | None) -> None:
 
 
 def is_full_disk(why: str, path: Path) -> bool:
-    """Return whether a run failed because the disk is full."""
+    """Return whether a run failed because the disk, or the user's share of it, is full."""
     try:
         scarce = shutil.disk_usage(path).free < MIN_FREE_BYTES
     except OSError:
         scarce = False
-    return scarce or f"os error {errno.ENOSPC}" in why or os.strerror(errno.ENOSPC) in why
+    return scarce or any(f"os error {code})" in why or os.strerror(code) in why for code in NO_ROOM)
 
 
 def error_text(error: OSError, store: Store) -> str:
