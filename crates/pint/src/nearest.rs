@@ -19,8 +19,9 @@ pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<
         .map(|(_, name)| name)
 }
 
-/// The known key that is meant: it differs from `found` in one letter, or else in words that are left out (of `link`, `host_link`), or
-/// is the one `by_meaning`, or the nearest. Two letters of a short name are many: `link` does not mean `kind`.
+/// The known key that is meant: it differs from `found` in one letter, or else in words that are left out (of
+/// `link`, `host_link`), or is the one `by_meaning`, or the nearest. Two letters of a short name are many:
+/// `link` does not mean `kind`.
 pub fn nearest_key<'n>(
     found: &str,
     known: impl Iterator<Item = &'n str> + Clone,
@@ -42,8 +43,8 @@ fn is_part(found: &str, name: &str) -> bool {
     found.chars().count() > 2 && words(name).windows(part.len()).any(|some| some == part)
 }
 
-/// The known names whose meaning has the word, or a phrase in brackets of which it is the initials: `tp` is that of "(tensor
-/// parallel)".
+/// The known names whose meaning has the word, or a phrase in brackets of which it is the initials: `tp` is
+/// that of "(tensor parallel)".
 pub fn meant<'n>(word: &str, known: impl Iterator<Item = (&'n str, &'n str)>) -> Vec<&'n str> {
     let word = word.to_lowercase();
     let has = |meaning: &str| {

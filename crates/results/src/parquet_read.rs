@@ -1,7 +1,7 @@
 //! Reading Parquet: our own tables whole or as a stream, and whatever a user's tool has written.
 //!
-//! A table of a run is read only if it is what the run wrote (`file_digests`). A damaged file is an error, never a panic, also where the
-//! decoder itself would panic.
+//! A table of a run is read only if it is what the run wrote (`file_digests`). A damaged file is an error,
+//! never a panic, also where the decoder itself would panic.
 
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -168,8 +168,9 @@ pub fn decode(path: &Path) -> Result<(), ResultsError> {
     each(path, &columns.iter().map(String::as_str).collect::<Vec<_>>(), &mut |_| Ok(()))
 }
 
-/// The whole table as an Arrow stream, read row group by row group as its consumer asks for it. Values that are missing where a
-/// run has `written` one in every row are an error: results of an early version have no digests that would show it.
+/// The whole table as an Arrow stream, read row group by row group as its consumer asks for it. Values that
+/// are missing where a run has `written` one in every row are an error: results of an early version have no
+/// digests that would show it.
 pub fn stream(path: &Path, written: Option<SchemaRef>) -> Result<FFI_ArrowArrayStream, ResultsError> {
     let reader = guarded(path, || {
         open(path)?

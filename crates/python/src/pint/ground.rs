@@ -38,7 +38,8 @@ fn scenario(path: &Path) -> Option<String> {
     text.lines().any(is_scenario).then_some(text)
 }
 
-/// What is set over a file that has a network alone: no switch depends on traffic, which a scenario must have.
+/// What is set over a file that has a network alone: no switch depends on traffic, which a scenario must
+/// have.
 fn traffic_for(text: &str) -> Vec<(String, String)> {
     let has_traffic =
         text.lines().any(|line| line.trim_start_matches(['[', ' ', '\t']).starts_with("workload"));
@@ -47,8 +48,8 @@ fn traffic_for(text: &str) -> Vec<(String, String)> {
 }
 
 impl Ground {
-    /// Of a topology file, its format by its extension; or of a scenario, such as the one in a run's folder, which needs
-    /// no traffic here.
+    /// Of a topology file, its format by its extension; or of a scenario, such as the one in a run's folder,
+    /// which needs no traffic here.
     pub fn read(path: &Path) -> PyResult<Ground> {
         let file = path.display().to_string();
         if let Some(text) = scenario(path) {

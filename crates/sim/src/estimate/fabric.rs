@@ -15,7 +15,8 @@ use crate::units::{Rate, Time};
 const WINDOWLESS_ROUND_TRIPS: u64 = 4;
 /// Maximum number of times that a packet is requested and sent.
 const MOST_SENDINGS: f64 = 1000.0;
-/// Where headers of trimmed packets and answers would fill a link, runs carried this share of its rate in data.
+/// Where headers of trimmed packets and answers would fill a link, runs carried this share of its rate in
+/// data.
 const DATA_LEFT: f64 = 1.0 / 12.0;
 /// If a flow takes this much longer than on its own link alone, another link limits it.
 const LIMITED_ELSEWHERE: f64 = 1.01;
@@ -80,7 +81,8 @@ pub struct Fabric {
     /// By host: its links, and over how many of them the packets of one flow are spread.
     links_of_host: Vec<u32>,
     links_of_flow: Vec<u32>,
-    /// By node: the rate of the slowest next hop that a switch chooses with the probability of faster ones; infinite without any.
+    /// By node: the rate of the slowest next hop that a switch chooses with the probability of faster ones;
+    /// infinite without any.
     slowest_hop: Vec<f64>,
     /// Buffer of a switch in bytes.
     buffer: u64,
@@ -130,7 +132,8 @@ const UNLIMITED: u32 = 0;
 const UNBOUND: f64 = 1e30;
 
 impl Fabric {
-    /// Creates the shared links of a network whose switches have buffers of this size, with the rates that they can use.
+    /// Creates the shared links of a network whose switches have buffers of this size, with the rates that
+    /// they can use.
     pub fn of(network: &Network, buffer: u64, nics: NicPolicy, usable: &Usable) -> Fabric {
         let (topology, routes) = (&network.topology, &network.routes);
         let hosts = routes.hosts();
@@ -181,7 +184,8 @@ impl Fabric {
         }
     }
 
-    /// Takes what links can carry where flows that keep to their next hops begin at any of them, as often at each.
+    /// Takes what links can carry where flows that keep to their next hops begin at any of them, as often at
+    /// each.
     pub fn begin_at_any(&mut self, network: &Network, usable: &Usable) {
         for (link, id) in network.topology.links.iter().zip(0..) {
             for (near, end) in [(link.a, 0), (link.b, 1)] {
@@ -219,8 +223,8 @@ impl Fabric {
         path.bottleneck.0.max(1).saturating_mul(u64::from(links(src).min(links(dst))))
     }
 
-    /// What becomes of a flow's packets if all receivers that have flows on its links between switches ask at the
-    /// rate of their own links, as far as the senders there can answer, for what narrower links lose.
+    /// What becomes of a flow's packets if all receivers that have flows on its links between switches ask at
+    /// the rate of their own links, as far as the senders there can answer, for what narrower links lose.
     ///
     /// ```text
     /// m = O / D                        O: the requested rate; D: of data that a link carries
@@ -258,8 +262,8 @@ impl Fabric {
         found
     }
 
-    /// The rate in bit/s at which messages that keep to one path each are slowed down where some of them take the slowest next
-    /// hop between the switches of two hosts.
+    /// The rate in bit/s at which messages that keep to one path each are slowed down where some of them take
+    /// the slowest next hop between the switches of two hosts.
     pub fn slowest_path(&self, src: HostId, dst: HostId) -> f64 {
         let of = |host: HostId| self.switch_of[host as usize].map(|switch| self.slowest_hop[switch as usize]);
         [src, dst].into_iter().filter_map(of).fold(f64::INFINITY, f64::min)
@@ -289,7 +293,8 @@ impl Fabric {
         (1..1 + 2 * self.switch_of.len()).contains(&(place as usize))
     }
 
-    /// A flow with this many bytes on the wire starts on this path. `course`: of the network; none: it does not change.
+    /// A flow with this many bytes on the wire starts on this path. `course`: of the network; none: it does
+    /// not change.
     pub fn join(
         &mut self,
         (src, dst): (HostId, HostId),
@@ -377,8 +382,8 @@ impl Fabric {
         places.into_iter().map(of_place).fold(1.0, f64::min)
     }
 
-    /// When the links of hosts, whose rates do not change, have carried all flows that have started: the share of a flow is
-    /// fixed when it starts, so that the first of several is taken to have the whole link.
+    /// When the links of hosts, whose rates do not change, have carried all flows that have started: the
+    /// share of a flow is fixed when it starts, so that the first of several is taken to have the whole link.
     pub fn carried_by(&self) -> Time {
         let of_hosts = &self.shared[1..=2 * self.switch_of.len()];
         let used = of_hosts.iter().filter(|shared| shared.backlog > 0.0 && shared.bits_per_second > 0.0);

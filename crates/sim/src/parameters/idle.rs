@@ -15,7 +15,8 @@ impl Parameters<'_> {
         self.source.report_idle(key, message());
     }
 
-    /// The same, except where the value is the default: former versions wrote it into scenarios with every value in force.
+    /// The same, except where the value is the default: former versions wrote it into scenarios with every
+    /// value in force.
     pub fn idle(&mut self, key: &str, message: impl FnOnce() -> String) {
         match self.source.is_default(key) {
             true => self.source.forget(key),

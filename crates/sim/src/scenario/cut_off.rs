@@ -10,8 +10,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// Hosts that a text names.
 const SHOWN: usize = 3;
 
-/// Hosts in use that no path leads to any more from some time on, since nothing brings back what is down: which, and
-/// what follows; none: every such host reaches the others of its part of the network, or the run ends before.
+/// Hosts in use that no path leads to any more from some time on, since nothing brings back what is down:
+/// which, and what follows; none: every such host reaches the others of its part of the network, or the run
+/// ends before.
 pub fn warning(scenario: &Scenario) -> Option<String> {
     let outages = lasting(scenario);
     let mut cut = cut_off(scenario, &outages);

@@ -38,8 +38,8 @@ pub enum Data {
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     pub entries: Vec<Entry>,
-    /// `--set` gave a `kind`, and the file had this one, or none: the file's keys may belong to that. First of those
-    /// that are written here, then of those that are inherited.
+    /// `--set` gave a `kind`, and the file had this one, or none: the file's keys may belong to that. First
+    /// of those that are written here, then of those that are inherited.
     pub replaced_kinds: [Option<Option<Value>>; 2],
 }
 
@@ -58,7 +58,8 @@ impl Entry {
         matches!(self.node.origin, Origin::Line(_))
     }
 
-    /// Whether it is a key of the file for a kind that `--set` replaced; `replaced`: as [`Table::replaced_kinds`] has them.
+    /// Whether it is a key of the file for a kind that `--set` replaced; `replaced`: as
+    /// [`Table::replaced_kinds`] has them.
     pub fn is_of_old_kind(&self, replaced: [bool; 2]) -> bool {
         self.is_from_file() && replaced[usize::from(self.inherited)]
     }
@@ -162,7 +163,8 @@ pub fn parse(text: &str, file: &str) -> Result<Table, Vec<Problem>> {
     Err(unreadable.into_iter().map(|(origin, message)| Problem::new(file, origin, "", message)).collect())
 }
 
-/// A problem for every key and every text that would not be printed in one line: names, groups and labels reach the terminal.
+/// A problem for every key and every text that would not be printed in one line: names, groups and labels
+/// reach the terminal.
 pub fn unprintable(table: &Table, path: &str, file: &str) -> Vec<Problem> {
     let within = |entry: &Entry| {
         let path = format!("{path}{}", entry.key);

@@ -33,13 +33,14 @@ pub struct Longest {
 
 /// Finds the longest paths for packets of this payload.
 ///
-/// `whole_ns` is what the HPCC authors' simulator does: it follows the first next hops alone, and truncates the
-/// time of each hop to a nanosecond; otherwise it is rounded up to a picosecond.
+/// `whole_ns` is what the HPCC authors' simulator does: it follows the first next hops alone, and truncates
+/// the time of each hop to a nanosecond; otherwise it is rounded up to a picosecond.
 pub fn longest(topology: &Topology, routes: &Routes, payload: u64, whole_ns: bool) -> Longest {
     Search::new(topology, routes, payload, whole_ns).run()
 }
 
-/// What has been found for one network, which does not change: the search takes a second in one of thousands of nodes.
+/// What has been found for one network, which does not change: the search takes a second in one of thousands
+/// of nodes.
 #[derive(Debug, Default)]
 pub struct KnownLongest(Mutex<Vec<((u64, bool), Longest)>>);
 
@@ -203,7 +204,8 @@ struct Search<'t> {
     waiting: Vec<(NodeId, u64)>,
     /// Nodes whose state is not empty.
     touched: Vec<NodeId>,
-    /// Ports of a node, each with the targets to which it is a next hop, and whether there are others to them.
+    /// Ports of a node, each with the targets to which it is a next hop, and whether there are others to
+    /// them.
     parts: Vec<(u32, u64, bool)>,
     /// Number of lists of costs that were made.
     steps: u64,

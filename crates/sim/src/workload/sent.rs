@@ -75,8 +75,8 @@ pub fn hosts_in_use(sources: &[Box<dyn FlowSource>]) -> Option<FxHashSet<HostId>
     Some(used)
 }
 
-/// The share of the bytes that are of sendings which `counts` accepts; those of which it does not know are left
-/// out. None without any.
+/// The share of the bytes that are of sendings which `counts` accepts; those of which it does not know are
+/// left out. None without any.
 pub fn share_of_bytes(
     sources: &[Box<dyn FlowSource>],
     is_own: impl Fn(u16) -> bool,

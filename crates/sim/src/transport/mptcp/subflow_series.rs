@@ -1,4 +1,5 @@
-//! Names of what the laws of a connection's subflows show over time: `subflow3_alpha` is the `alpha` of subflow 3.
+//! Names of what the laws of a connection's subflows show over time: `subflow3_alpha` is the `alpha` of
+//! subflow 3.
 
 use super::stream::MAX_SUBFLOWS;
 use crate::congestion::window;
