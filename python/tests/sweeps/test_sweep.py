@@ -256,7 +256,18 @@ def test_unlike_flows_are_not_paired(file, tmp_path, capsys):
         texts.WHICH_SCHEME.replace('rows = "scheme"\nalong = "load"', 'rows = "load"\nalong = "scheme"')
     )
     main(["sweep", str(file)])
-    assert "as of independent runs: the flows are not the same" in capsys.readouterr().out
+    assert "as of independent runs: flows or seeds are not the same" in capsys.readouterr().out
+
+
+def test_unlike_seeds_are_not_paired(file, tmp_path):
+    main(["sweep", str(file), "--quiet"])
+    found = weftline.load(tmp_path / "out/sweeps/which")
+    for cell in found.cells:
+        for seed in (1, 2) if cell.at("scheme") == "DCTCP" else (3,):
+            shutil.rmtree(cell.runs.folder(seed))
+    left = weftline.load(found.path)
+    assert not any(estimate["paired"] for estimate in left.estimates)
+    assert "as of independent runs: flows or seeds are not the same" in left.tables()[-1].note
 
 
 def test_the_json_has_it_all(file, capsys):

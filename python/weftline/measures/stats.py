@@ -220,13 +220,17 @@ def _wider(found: Estimate, by: float) -> Estimate:
 
 def how_taken(shown: Sequence[Difference]) -> str:
     """Return how differences were taken and over how many seeds, as the end of a sentence."""
-    paired = {one.paired for one in shown}
-    how = {
+    counts = sorted({one.estimate.count for one in shown})
+    how = pairing_text(shown)
+    return f"{how}, over {seeds_text(counts)}" if counts else how
+
+
+def pairing_text(shown: Sequence[Difference]) -> str:
+    """Return whether differences were taken seed by seed, as the end of a sentence."""
+    return {
         frozenset({True}): "seed by seed on the same flows",
         frozenset({False}): "as of independent runs: flows or seeds are not the same",
-    }.get(frozenset(paired), "seed by seed where flows and seeds are the same")
-    counts = sorted({one.estimate.count for one in shown})
-    return f"{how}, over {seeds_text(counts)}" if counts else how
+    }.get(frozenset(one.paired for one in shown), "seed by seed where flows and seeds are the same")
 
 
 def seeds_text(counts: Sequence[int]) -> str:

@@ -218,19 +218,12 @@ def _differences(result: SweepResult) -> list[Table]:
         ]
     base = {cell.choice: result.base_of(cell) for cell in cells}
     pairs = [(cell, b, name) for cell in cells for name in result.metrics if (b := base[cell.choice])]
-    paired = [result.same_flows(*pair) for pair in pairs]
-    how = (
-        "seed by seed on the same flows"
-        if all(paired)
-        else "as of independent runs: the flows are not the same"
-        if not any(paired)
-        else "seed by seed where the flows are the same"
-    )
+    apart = [one for cell, _, name in pairs if (one := result.difference(name, cell))]
+    how = stats.pairing_text(apart)
     others = dict.fromkeys(filter(None, (result.other_flows(*pair) for pair in pairs)))
     if others and any(result.same_flows(cell, b) for cell, b, _ in pairs):
         how += f" (times of start depend on the scheme: {shortened(list(others))})"
-    apart = (result.difference(name, cell) for cell in cells for name in result.metrics)
-    intervals = any(one is not None and one.estimate.low is not None for one in apart)
+    intervals = any(one.estimate.low is not None for one in apart)
     same = same_results((_name(cell), cell.runs.values()) for cell in result.cells)
     recorded = [
         metric(name).title
