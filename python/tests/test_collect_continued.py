@@ -1,4 +1,4 @@
-"""A collector that goes on from a checkpoint: the summary states what is older, and other files stay."""
+"""A collector that continues from a checkpoint: the summary states what is older, and other files stay."""
 
 import socket
 import struct

@@ -121,7 +121,7 @@ impl Manifest {
     pub fn write(&self, path: &Path) -> io::Result<()> {
         let text = serde_json::to_string(self).map_err(io::Error::other)?;
         // Next to it under a name of its own: other checkpoints of the folder may differ in their extension.
-        let new = beside(path, "new");
+        let new = next_to(path, "new");
         let mut file = File::create(&new)?;
         let mut checksum = Checksum::default();
         checksum.add(text.as_bytes());
@@ -180,11 +180,11 @@ pub fn check_place(path: &Path) -> Result<(), String> {
 }
 
 fn part(path: &Path, generation: u64, shard: usize) -> PathBuf {
-    beside(path, &format!("{generation}.{shard}"))
+    next_to(path, &format!("{generation}.{shard}"))
 }
 
 /// The file of this name with a dot and more after it.
-fn beside(path: &Path, more: &str) -> PathBuf {
+fn next_to(path: &Path, more: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{more}"));
     name.into()

@@ -2,8 +2,9 @@
 //! Ethernet header, LLC with SNAP, a PPPoE session, and MPLS labels with IP or a whole Ethernet frame below
 //! them.
 //!
-//! A label stack does not state what it carries: that follows from the first four bits, as routers take it that
-//! spread flows over links. A pseudowire without a control word whose frame begins with 4 or 6 is taken for IP.
+//! A label stack does not state what it carries: that follows from the first four bits, as routers take it
+//! that spread flows over links. A pseudowire without a control word whose frame begins with 4 or 6 is taken
+//! for IP.
 //!
 //! Source: IEEE 802.1Q (tags), 802.1ah (service instance tag); RFC 1042 (SNAP); RFC 2516 §4, RFC 1661 (PPPoE,
 //! PPP); RFC 3032 §2.1, RFC 4385 §3, RFC 4448 §4, RFC 4928 §3 (MPLS).
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ip_is_told_apart() {
+    fn what_is_not_ip_is_recognised() {
         let bottom = [0, 1, 1, 64];
         for parts in [
             vec![&[8, 6][..], &IP],

@@ -37,7 +37,8 @@ pub struct Markers {
     pub report_ports: Vec<u16>,
     /// Whether the id of unfragmented IPv4 packets with DF is a digest of PINT.
     pub pint_ipv4_id: bool,
-    /// Whether the IPv6 flow label is: 4 bits of the plan, never 0, 16 of the digest; a label of 0 has none.
+    /// Whether the IPv6 flow label is: 4 bits of the plan, which are never 0, and 16 of the digest. A label
+    /// of 0 carries no digest.
     pub pint_flow_label: bool,
 }
 

@@ -294,7 +294,7 @@ fn numbers(file: &std::path::Path, key: &str) -> Vec<u64> {
 }
 
 #[test]
-fn rows_of_a_collector_before_stay_and_numbers_go_on_after_them() {
+fn rows_of_a_collector_before_stay_and_numbers_continue_after_them() {
     let folder = std::env::temp_dir().join(format!("weftline-rows-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (out, checkpoint) = (folder.join("out"), folder.join("checkpoint"));
@@ -321,7 +321,7 @@ fn rows_of_a_collector_before_stay_and_numbers_go_on_after_them() {
     let mut intervals = numbers(&out.join("intervals.jsonl"), "interval");
     intervals.dedup();
     assert!(intervals.windows(2).all(|pair| pair[0] < pair[1]), "{intervals:?}");
-    // A checkpoint that was written without a folder says nothing of the rows in this one.
+    // A checkpoint that was written without a folder is not about the rows in this one.
     assert_eq!(collect(None, Some(&checkpoint), 0)["events"], 3);
     let third = collect(Some(&out), Some(&checkpoint), 4);
     assert_eq!((&third["events"], &third["packets_before"]), (&7.into(), &4.into()));

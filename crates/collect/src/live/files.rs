@@ -41,8 +41,8 @@ impl Files {
         &self.folder
     }
 
-    /// The numbers of the last event and of the last interval that are written; 0 without a row. Collectors that
-    /// go on in a folder count on from there, so that no two rows have one key.
+    /// The numbers of the last event and of the last interval that are written; 0 without a row. A collector
+    /// that continues in a folder numbers its rows from there, so that no two rows have one key.
     pub fn last(&mut self) -> Result<[u64; 2], String> {
         Ok([self.events.last("event")?, self.intervals.last("interval")?])
     }
