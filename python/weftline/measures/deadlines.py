@@ -70,13 +70,13 @@ def difference_text(
     """
     by_seed = {seed_of(run): run for run in others}
     pairs = [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
-    times = [_common(run, other, chosen(run)) for run, other in pairs]
-    if all(ours == theirs for of in times for ours, theirs in of):
+    # Ideal times are those of the scheme: the first seed shows how far apart they are.
+    times = [pair for run, other in pairs[:1] for pair in _common(run, other, chosen(run))]
+    if all(ours == theirs for ours, theirs in times):
         return ""
-    ours, theirs = (math.fsum(pair[k] for of in times for pair in of) for k in (0, 1))
+    ours, theirs = (math.fsum(pair[k] for pair in times) for k in (0, 1))
     if max(ours, theirs) > most_apart * min(ours, theirs):
-        count = sum(map(len, times))
-        texts = (quantities.time_text(total / count) for total in (ours, theirs))
+        texts = (quantities.time_text(total / len(times)) for total in (ours, theirs))
         return f"{' and '.join(texts)} after the start in the mean"
     found = stats.difference(values, base, method=method)
     if found is None or not found.estimate.is_apart_from_zero:
@@ -89,7 +89,7 @@ def difference_text(
     ):
         is_apart = again is not None and again.estimate.is_apart_from_zero
         if again is None or not is_apart or again.estimate.mean * found.estimate.mean < 0:
-            apart = max(abs(a / b - 1) for of in times for a, b in of if b)
+            apart = max(abs(a / b - 1) for a, b in times if b)
             return (
                 f"those of the same flows are up to {100 * apart:.2g} % apart: with the deadlines of one of "
                 "the two, the sign of the difference is another or chance"
