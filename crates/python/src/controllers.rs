@@ -281,7 +281,14 @@ impl Law {
                 notes: self.notes.clone(),
             })
         };
-        ExternalController { name, needs, parameters: None, one_thread: true, make: Arc::new(make) }
+        ExternalController {
+            name,
+            needs,
+            parameters: None,
+            one_thread: true,
+            make: Arc::new(make),
+            stated: None,
+        }
     }
 
     /// The object of a flow.

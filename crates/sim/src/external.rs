@@ -11,8 +11,9 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, OnceLock};
 
+use crate::counters::CounterGroup;
 use crate::doc::SchemeDoc;
-use crate::parameters::Parameters;
+use crate::parameters::{Declared, Kind, Parameters};
 
 /// A scheme of another crate: its text, and the function that reads its parameters.
 #[derive(Debug, Clone, Copy)]
@@ -122,6 +123,70 @@ impl Package {
         }
         Ok(())
     }
+}
+
+/// What is wrong with the keys that a scheme declares, if something is: results and the resolved scenario could not be read again.
+pub fn wrong_key(declared: &[Declared]) -> Option<String> {
+    for (at, one) in declared.iter().enumerate() {
+        let key = one.key;
+        if key == "kind" || declared[..at].iter().any(|other| other.key == key) {
+            return Some(format!("key \"{key}\" is declared twice: choose another name"));
+        }
+        let Some(default) = one.default.as_deref().filter(|text| *text != "auto") else { continue };
+        let number = default.parse::<f64>();
+        let wrong = match one.kind {
+            Kind::Number { min, max } => number.is_ok_and(|x| !(min..=max).contains(&x)),
+            Kind::Integer { min, max } => number.is_ok_and(|x| !(min as f64..=max as f64).contains(&x)),
+            Kind::Choice(names) => !names.iter().any(|(name, _)| *name == default),
+            _ => false,
+        };
+        if wrong {
+            return Some(format!("key \"{key}\": its default {default} is not a value that it may have"));
+        }
+    }
+    None
+}
+
+/// What is wrong with the counters and series of a scheme beside those of others, if something is: two with one name would be
+/// taken for one.
+pub fn wrong_counter(doc: &SchemeDoc, others: &[&'static CounterGroup]) -> Option<String> {
+    let own =
+        || doc.counters.iter().filter(|group| !others.iter().any(|other| std::ptr::eq(**group, *other)));
+    let shown = |group: &&'static CounterGroup| {
+        let metrics = group.metrics.iter().map(|metric| metric.series.0).filter(|name| !name.is_empty());
+        metrics.chain(group.gauges.iter().map(|gauge| gauge.key)).collect::<Vec<_>>()
+    };
+    for group in own() {
+        let rest = || others.iter().chain(own()).filter(|other| !std::ptr::eq(**other, *group));
+        for counter in group.counters {
+            let key = counter.key;
+            let mut same = rest().filter(|other| other.table == group.table).flat_map(|other| other.counters);
+            if same.any(|other| other.key == key) {
+                return Some(format!(
+                    "counter \"{key}\": there is one: choose another key, or use the group that has it"
+                ));
+            }
+        }
+        for metric in group.metrics {
+            let name = metric.name;
+            if rest().flat_map(|other| other.metrics).any(|other| other.name == name) {
+                return Some(format!("metric \"{name}\": there is one: choose another name"));
+            }
+            let counted = |key: &str| group.counters.iter().any(|counter| counter.key == key);
+            if !counted(metric.part) || !metric.over.iter().all(|key| counted(key)) {
+                return Some(format!("metric \"{name}\" is of a counter that its group does not have"));
+            }
+        }
+        if let Some(name) = shown(group).into_iter().find(|name| rest().flat_map(shown).any(|n| n == *name)) {
+            return Some(format!("series \"{name}\": there is one: choose another name"));
+        }
+    }
+    let names = doc.series.iter().map(|series| series.name);
+    let taken = |at: usize, name: &str| {
+        ["", "rate_bps", "cwnd_bytes"].contains(&name) || doc.series[..at].iter().any(|one| one.name == name)
+    };
+    let name = names.enumerate().find(|&(at, name)| taken(at, name))?.1;
+    Some(format!("series \"{name}\": expected a name that no other series of a flow has"))
 }
 
 static PACKAGE: OnceLock<Package> = OnceLock::new();

@@ -12,10 +12,12 @@
 use crate::balance::external::{self as balancers, ReadBalancer};
 use crate::balance::{self, BalancerParameters, LoadBalancer};
 use crate::congestion::{self, ControllerParameters, ReadController};
-use crate::external::{Package, note_places, remember};
+use crate::external::{Package, caught, guarded, note_places, remember, wrong_counter, wrong_key};
+use crate::measure::WAITS;
+use crate::parameters::{Nothing, Parameters};
 use crate::queue::external::{self as queues, ReadQueue};
-use crate::queue::{self, QueueParameters};
-use crate::{topology, transport, workload};
+use crate::queue::{self, QueueDefaults, QueueParameters};
+use crate::{telemetry, topology, transport, workload};
 use std::fmt;
 
 /// The schemes that a crate adds.
@@ -72,7 +74,8 @@ impl Schemes {
     /// Adds all schemes of the list. A panic of one of them ends its run with an error that names the scheme
     /// and the line.
     ///
-    /// Errors: a name is taken or not allowed, or schemes were added before: a process adds schemes once.
+    /// Errors: a name is taken or not allowed, a key cannot be what is declared, or schemes were added before: a
+    /// process adds schemes once.
     pub fn add(self) -> Result<(), String> {
         self.package.check_names(&[
             balance::KINDS,
@@ -83,11 +86,44 @@ impl Schemes {
             transport::KINDS,
             workload::KINDS,
         ])?;
+        self.check_declared()?;
         congestion::ADDED.add(self.controllers)?;
         balancers::ADDED.add(self.balancers)?;
         queues::ADDED.add(self.queues)?;
         note_places();
         remember(self.package);
         Ok(())
+    }
+
+    /// Checks keys, counters and series of each scheme.
+    fn check_declared(&self) -> Result<(), String> {
+        let docs = [balance::DOCS, transport::DOCS, telemetry::DOCS].into_iter().flatten();
+        let of_docs = docs.flat_map(|doc| doc.counters).copied();
+        let mut others: Vec<_> = queue::counters().into_iter().chain([&WAITS]).chain(of_docs).collect();
+        for (room, doc) in &self.package.schemes {
+            let mut nothing = Nothing::default();
+            let p = &mut Parameters::new(&mut nothing);
+            let read = caught(|| guarded(room.trim_end_matches('s'), doc.name, || self.read(doc.name, p)));
+            read.map_err(|panic| panic.to_string())?;
+            let wrong = wrong_key(&nothing.declared).or_else(|| wrong_counter(doc, &others));
+            if let Some(wrong) = wrong {
+                return Err(format!("{} \"{}\": {wrong}", room.trim_end_matches('s'), doc.name));
+            }
+            others.extend(doc.counters);
+        }
+        Ok(())
+    }
+
+    /// Reads the keys of one of the schemes.
+    fn read(&self, name: &str, p: &mut Parameters) {
+        for one in self.controllers.iter().filter(|one| one.doc.name == name) {
+            (one.read)(p);
+        }
+        for one in self.balancers.iter().filter(|one| one.doc.name == name) {
+            (one.read)(p);
+        }
+        for one in self.queues.iter().filter(|one| one.doc.name == name) {
+            (one.read)(p, QueueDefaults::default());
+        }
     }
 }

@@ -54,6 +54,7 @@ fn add() {
         let schemes =
             Schemes::of("own", "1").queue::<ManagedConfig<OutsideConfig>>().queue::<ManagedConfig<Greedy>>();
         let schemes = schemes.queue::<faults::Queue>().balancer::<faults::Balancer>();
+        let schemes = schemes.queue::<ManagedConfig<faults::Early>>();
         schemes.controller::<faults::Controller>().add().unwrap();
     });
 }
@@ -109,9 +110,11 @@ impl Discipline for Returns {
 
 /// Schemes that do one thing wrong, which their key `fault` chooses.
 mod faults {
+    use std::fmt;
     use weftline_sim::balance::{self, *};
     use weftline_sim::congestion::{self, *};
-    use weftline_sim::doc::SchemeDoc;
+    use weftline_sim::counters::{Counter, CounterGroup};
+    use weftline_sim::doc::{SchemeDoc, Series};
     use weftline_sim::packet::{Packet, PacketId, PacketSlab};
     use weftline_sim::parameters::Parameters;
     use weftline_sim::queue::{self, *};
@@ -182,10 +185,11 @@ mod faults {
             Chooses(self.0)
         }
         fn order(&self) -> Reorders {
+            assert!(self.0 != 40, "it was asked");
             Reorders::Packets
         }
         fn at_host(&self, _: u64, _: u32) -> Option<Chooses> {
-            (self.0 >= 20).then_some(Chooses(self.0))
+            (20..30).contains(&self.0).then_some(Chooses(self.0))
         }
     }
 
@@ -240,12 +244,27 @@ mod faults {
 
     impl ControllerParameters for Controller {
         type State = Steers;
-        const DOC: SchemeDoc = SchemeDoc { name: "own-faulty-controller", title: "wrong", ..SchemeDoc::NONE };
+        const DOC: SchemeDoc = SchemeDoc {
+            name: "own-faulty-controller",
+            title: "wrong",
+            series: &[Series::new("fault", "", "What it does wrong.")],
+            ..SchemeDoc::NONE
+        };
+        const MARKS_AT_STEP: bool = true;
         fn read(p: &mut Parameters) -> Controller {
             Controller(fault(p))
         }
         fn needs(&self) -> Needs {
             Needs::window(congestion::Window::FollowsRate)
+        }
+        fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+            vec![("step_bps", Rate(line_rate.0 / 100))]
+        }
+        fn unfit(&self, _: Time) -> Option<String> {
+            Some("own-faulty-controller suits no network".into())
+        }
+        fn unfit_at(&self, line_rate: Rate, _: u64, _: Time) -> Option<String> {
+            Some(format!("own-faulty-controller suits no NIC of {line_rate}"))
         }
         fn start(&self, _: &FlowContext, _: usize) -> Steers {
             Steers(self.0)
@@ -255,6 +274,19 @@ mod faults {
     pub struct Steers(i64);
 
     impl CongestionController for Steers {
+        fn on_start(&mut self, control: &mut Control) {
+            if self.0 == 6 {
+                control.timers[0] = Time::from_us(1);
+            }
+        }
+        fn internals(&self, _: Time, out: &mut Vec<(&'static str, f64)>) {
+            match self.0 {
+                7 => out.push(("undeclared", 1.0)),
+                8 => out.extend([("fault", 1.0), ("fault", 2.0)]),
+                9 => out.push(("fault", f64::NAN)),
+                fault => out.push(("fault", fault as f64)),
+            }
+        }
         fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
             match self.0 {
                 1 => control.timers[0] = ack.now,
@@ -270,6 +302,95 @@ mod faults {
         }
     }
 
+    cause!(
+        OWN_REASON,
+        "own-reason",
+        "drops for a reason of its own",
+        "Every third packet.",
+        "Drops of every third packet."
+    );
+
+    /// A discipline in a buffer of the port's own, with a reason of its own to drop packets.
+    #[derive(Debug)]
+    pub struct Early(i64);
+    pub struct Thirds(i64, List, u64);
+
+    impl DisciplineParameters for Early {
+        type State = Thirds;
+        const DOC: SchemeDoc = SchemeDoc {
+            name: "own-thirds",
+            title: "drops early",
+            counters: &[&OWN_REASON],
+            ..SchemeDoc::NONE
+        };
+        fn read(p: &mut Parameters) -> Early {
+            Early(fault(p))
+        }
+        fn start(&self, _: Limit, _: &PortPlace) -> Thirds {
+            Thirds(self.0, List::default(), 0)
+        }
+    }
+
+    impl Discipline for Thirds {
+        fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
+            self.2 += 1;
+            match self.0 {
+                1 => return,
+                2 => (0..2).for_each(|_| cx.drop(packet, &BUFFER)),
+                3 => (0..2).for_each(|_| cx.waiting.push(&mut self.1, packet)),
+                4 => {
+                    cx.waiting.push(&mut self.1, packet);
+                    cx.drop(packet, &EARLY);
+                }
+                _ if packet.data && self.2.is_multiple_of(3) => cx.drop(packet, &OWN_REASON),
+                _ => cx.waiting.push(&mut self.1, packet),
+            }
+        }
+        fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
+            cx.waiting.pop(&mut self.1)
+        }
+        fn reset(&mut self) {
+            self.1 = List::default();
+        }
+    }
+
+    /// Whose text or keys cannot be.
+    pub struct Wrong<const FAULT: u8>;
+
+    impl<const FAULT: u8> fmt::Debug for Wrong<FAULT> {
+        fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+            write!(f, "{FAULT}")
+        }
+    }
+
+    static OWN_EARLY: CounterGroup = CounterGroup {
+        table: "drop_causes",
+        counters: &[Counter::sum("early", "packets", "early", "Early.")],
+        ..CounterGroup::NONE
+    };
+
+    impl<const FAULT: u8> DisciplineParameters for Wrong<FAULT> {
+        type State = Thirds;
+        const DOC: SchemeDoc = SchemeDoc {
+            name: "own-wrong",
+            counters: if FAULT == 3 { &[&OWN_EARLY] } else { &[] },
+            series: if FAULT == 4 { &[Series::new("rate_bps", "bit/s", "A rate.")] } else { &[] },
+            ..SchemeDoc::NONE
+        };
+        fn read(p: &mut Parameters) -> Self {
+            match FAULT {
+                1 => p.number("cut", 5.0, (0.0, 1.0), "") as u64,
+                2 => p.integer("packets", 5, (0, 10), "") as u64,
+                5 => panic!("it was asked"),
+                _ => 0,
+            };
+            Wrong
+        }
+        fn start(&self, _: Limit, _: &PortPlace) -> Thirds {
+            Thirds(0, List::default(), 0)
+        }
+    }
+
     // The rooms' names, for those who read the uses above.
     const _: (&str, &str) = (queue::DEFAULT_KIND, balance::DEFAULT);
 }
@@ -281,7 +402,7 @@ fn message_for(setting: &str, value: &str) -> String {
                 [transport]\ncontroller = { kind = \"none\" }\n\
                 [[workload]]\nkind = \"permutation\"\nsize = \"50KB\"\n\
                 [[workload]]\nkind = \"incast\"\nsenders = 4\nsize = \"20KB\"\ncount = 1\n\
-                [run]\nuntil = \"1ms\"\n";
+                [measure]\ncontrollers = { flows = [0], every = \"1us\" }\n[run]\nuntil = \"1ms\"\n";
     let config = common::load(text, &[(setting, value)]).unwrap().config().unwrap();
     let mut all = [1, 3].map(|regions| {
         let execution = Execution { threads: 1, regions: Some(regions), windows: None };
@@ -345,6 +466,72 @@ fn a_balancer_that_decides_what_no_switch_can_do_ends_the_run_with_its_name() {
 }
 
 #[test]
+fn a_discipline_in_a_buffer_of_the_ports_own_that_loses_or_invents_packets_ends_the_run_with_its_name() {
+    assert_eq!(message_for("switch.queue", "{ kind = 'own-thirds' }"), "done");
+    // Builds that check sums find that those of the port are wrong before the ledger does.
+    for (fault, expected) in [(1, "it lost "), (2, ""), (3, "which it does not hold"), (4, "")] {
+        let text = message_for("switch.queue", &format!("{{ kind = 'own-thirds', fault = {fault} }}"));
+        assert!(text.starts_with("queue \"own-thirds\" panicked: ") && text.contains(expected), "{text}");
+    }
+}
+
+#[test]
+fn a_reason_of_its_own_is_counted_at_every_port_and_named_among_the_metrics() {
+    add();
+    let text = "[topology]\nkind = \"star\"\nhosts = 4\n[switch]\nqueue = { kind = \"own-thirds\" }\n\
+                [transport]\nkind = \"tcp\"\n[[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\n";
+    let (_, outcome) = run(common::load(text, &[]).unwrap().config().unwrap());
+    let of_ports = outcome.disciplines.iter().map(|(_, _, counted)| counted.get("own-reason"));
+    assert!(of_ports.clone().all(|drops| drops.is_some()));
+    assert!(of_ports.flatten().sum::<u64>() > 0);
+    assert!(weftline_sim::describe::explain("drops_own-reason").is_ok());
+}
+
+#[test]
+fn what_the_parameters_of_a_controller_state_holds_outside_of_the_crate_too() {
+    add();
+    let text = "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\n\
+                controller = { kind = \"own-faulty-controller\" }\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\n";
+    let own = common::load(text, &[]).unwrap();
+    for expected in ["suits no network", "suits no NIC of 100Gbps"] {
+        assert!(own.warnings.iter().any(|warning| warning.contains(expected)), "{:?}", own.warnings);
+    }
+    let marks = |kind: &str| {
+        let loaded = common::load(text, &[("transport.controller.kind", kind)]).unwrap();
+        let table: toml::Table = loaded.resolved().parse().unwrap();
+        table["switch"]["ecn"].clone()
+    };
+    assert_eq!(marks("own-faulty-controller"), marks("dctcp"));
+    assert_ne!(marks("dctcp"), marks("dcqcn"));
+}
+
+#[test]
+fn a_panic_while_a_scenario_is_read_names_the_scheme() {
+    add();
+    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\n";
+    let balancer = [("switch.balancer", "{ kind = 'own-faulty-balancer', fault = 40 }")];
+    let error = common::load(text, &balancer).err().unwrap();
+    assert!(error.contains("balancer \"own-faulty-balancer\" panicked: it was asked"), "{error}");
+}
+
+#[test]
+fn a_scheme_whose_keys_or_names_cannot_be_is_not_added() {
+    use faults::Wrong;
+    for (wrong, expected) in [
+        (Schemes::of("a", "1").queue::<ManagedConfig<Wrong<1>>>(), "key \"cut\": its default 5"),
+        (Schemes::of("a", "1").queue::<ManagedConfig<Wrong<2>>>(), "key \"packets\" is declared twice"),
+        (Schemes::of("a", "1").queue::<ManagedConfig<Wrong<3>>>(), "counter \"early\": there is one"),
+        (Schemes::of("a", "1").queue::<ManagedConfig<Wrong<4>>>(), "series \"rate_bps\": expected a name"),
+        (Schemes::of("a", "1").queue::<ManagedConfig<Wrong<5>>>(), "panicked: it was asked"),
+    ] {
+        let error = wrong.add().unwrap_err();
+        assert!(error.starts_with("queue \"own-wrong\"") && error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_controller_that_stops_time_ends_the_run_with_its_name() {
     for (fault, expected) in [
         (0, "done"),
@@ -353,6 +540,10 @@ fn a_controller_that_stops_time_ends_the_run_with_its_name() {
         (3, "it was asked"),
         (4, "done"),
         (5, "done"),
+        (6, "it set a timer in on_start"),
+        (7, "internals gave \"undeclared\", which the series of its DOC do not have"),
+        (8, "internals gave \"fault\" twice"),
+        (9, "internals gave \"fault\" a value that is not a number"),
     ] {
         let text = message_for(
             "transport.controller",

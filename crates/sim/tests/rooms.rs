@@ -22,7 +22,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // One line a scheme.
     ("registry", "doc parameters"),
     // What another crate adds, and the panics of its schemes.
-    ("external", "doc parameters"),
+    ("external", "counters doc parameters"),
     // The clock of events and the random streams do not know what they are used for.
     ("engine", "units"),
     ("packet", "engine units"),
@@ -71,8 +71,8 @@ const MAY_KNOW: &[(&str, &str)] = &[
     // keys that they offer, and for what follows from them (headroom, bytes of telemetry, sizes in memory).
     (
         "scenario",
-        "balance config congestion engine files measure net packet parameters queue telemetry topology transport units \
-         workload",
+        "balance config congestion engine external files measure net packet parameters queue telemetry topology transport \
+         units workload",
     ),
     // What can be named in a scenario, and what a scenario will cost.
     (
@@ -80,7 +80,7 @@ const MAY_KNOW: &[(&str, &str)] = &[
         "balance congestion counters external measure parameters queue scenario telemetry topology transport workload",
     ),
     // What another crate adds goes to the rooms that it is for.
-    ("schemes", "balance congestion external queue topology transport workload"),
+    ("schemes", "balance congestion external measure parameters queue telemetry topology transport workload"),
     // It plays a scenario through coarsely, with the engine's queue of what comes soon, and divides packets as balancers do.
     (
         "estimate",

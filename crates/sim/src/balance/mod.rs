@@ -488,7 +488,7 @@ pub struct Place<'a> {
 
 /// A packet's hash, mixed again at each switch.
 #[inline]
-fn salted(hash: u32, salt: u64) -> u32 {
+pub fn salted(hash: u32, salt: u64) -> u32 {
     (mix64(u64::from(hash) ^ salt.wrapping_mul(0x9e37_79b9_7f4a_7c15)) >> 32) as u32
 }
 

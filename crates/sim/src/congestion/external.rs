@@ -2,7 +2,7 @@
 //!
 //! It costs an allocation per flow and an indirect call per acknowledgement. Its rate is limited to 1 bit/s
 //! to the line rate here, so that it cannot violate what the transport relies on. A panic in it ends the run with an error that
-//! names it, as does a timer in the past.
+//! names it, as does a timer in the past, or a series that its text does not declare.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, Parameters, Rate, Time,
 };
+use crate::doc::Series;
 use crate::external::guarded;
 
 /// CPU time of a packet-hop under a controller in Python, in ns, which is called for every acknowledgement: `pod`
@@ -30,6 +31,47 @@ pub struct ExternalController {
     /// Its flows must run on one thread.
     pub one_thread: bool,
     pub make: Arc<MakeController>,
+    /// What its parameters state beside its needs; none: nothing, as of one in Python.
+    pub stated: Option<Arc<dyn Stated>>,
+}
+
+/// What [`ControllerParameters`] state of a controller beside its needs, behind a pointer.
+pub trait Stated: Send + Sync {
+    fn marks_at_step(&self) -> bool;
+    fn queue_at_marks(&self) -> Option<f64>;
+    fn ns_per_hop(&self) -> f64;
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)>;
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)>;
+    fn unfit(&self, base_rtt: Time) -> Option<String>;
+    fn unfit_at(&self, line_rate: Rate, packet: u64, base_rtt: Time) -> Option<String>;
+    fn series(&self) -> &'static [Series];
+}
+
+impl<P: ControllerParameters + Send + Sync> Stated for P {
+    fn marks_at_step(&self) -> bool {
+        P::MARKS_AT_STEP
+    }
+    fn queue_at_marks(&self) -> Option<f64> {
+        P::QUEUE_AT_MARKS
+    }
+    fn ns_per_hop(&self) -> f64 {
+        P::NS_PER_HOP
+    }
+    fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
+        ControllerParameters::derived(self, line_rate)
+    }
+    fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
+        ControllerParameters::published(self, line_rate)
+    }
+    fn unfit(&self, base_rtt: Time) -> Option<String> {
+        ControllerParameters::unfit(self, base_rtt)
+    }
+    fn unfit_at(&self, line_rate: Rate, packet: u64, base_rtt: Time) -> Option<String> {
+        ControllerParameters::unfit_at(self, line_rate, packet, base_rtt)
+    }
+    fn series(&self) -> &'static [Series] {
+        P::DOC.series
+    }
 }
 
 impl ExternalController {
@@ -39,19 +81,29 @@ impl ExternalController {
         P: ControllerParameters + fmt::Debug + Send + Sync + 'static,
         P::State: Send + 'static,
     {
-        let parameters = P::read(p);
+        let parameters = Arc::new(P::read(p));
         ExternalController {
             name: P::DOC.name.into(),
             needs: parameters.needs(),
             parameters: Some(format!("{parameters:?}")),
             one_thread: false,
+            stated: Some(parameters.clone()),
             make: Arc::new(move |flow, int_hops| Box::new(parameters.start(flow, int_hops))),
+        }
+    }
+
+    /// What its parameters state, as `ask` asks for it; `or` if they state nothing.
+    pub(super) fn stated<R>(&self, or: R, ask: impl FnOnce(&dyn Stated) -> R) -> R {
+        match &self.stated {
+            Some(stated) => guarded("controller", &self.name, || ask(stated.as_ref())),
+            None => or,
         }
     }
 
     pub(super) fn start(&self, flow: &FlowContext, int_hops: usize, control: &mut Control) -> External {
         let law = guarded("controller", &self.name, || (self.make)(flow, int_hops));
-        let mut external = External { name: self.name.clone(), law, line_rate: flow.line_rate };
+        let series = self.stated.as_ref().map(|stated| stated.series());
+        let mut external = External { name: self.name.clone(), law, line_rate: flow.line_rate, series };
         external.on_start(control);
         external
     }
@@ -78,6 +130,8 @@ pub struct External {
     name: Arc<str>,
     law: Box<dyn CongestionController + Send>,
     line_rate: Rate,
+    /// What its internals may be; none: of one in Python, which has none.
+    series: Option<&'static [Series]>,
 }
 
 impl External {
@@ -101,7 +155,11 @@ impl External {
 
 impl CongestionController for External {
     fn on_start(&mut self, control: &mut Control) {
-        self.steer(control, Time::ZERO, |law, control| law.on_start(control));
+        self.steer(control, Time::ZERO, |law, control| {
+            law.on_start(control);
+            let sets = control.timers.iter().any(|&at| at != Time::MAX);
+            assert!(!sets, "it set a timer in on_start, which is not told the time: set it in on_ack");
+        });
     }
     fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
         self.steer(control, ack.now, |law, control| law.on_ack(ack, control));
@@ -114,7 +172,18 @@ impl CongestionController for External {
         self.steer(control, now, |law, control| law.on_timeout(now, control));
     }
     fn internals(&self, now: Time, out: &mut Vec<(&'static str, f64)>) {
-        guarded("controller", &self.name, || self.law.internals(now, out));
+        guarded("controller", &self.name, || {
+            let before = out.len();
+            self.law.internals(now, out);
+            let Some(series) = self.series else { return };
+            for (at, (name, value)) in out.iter().enumerate().skip(before) {
+                let declared = series.iter().any(|one| one.name == *name);
+                assert!(declared, "internals gave \"{name}\", which the series of its DOC do not have");
+                let twice = out[before..at].iter().any(|(other, _)| other == name);
+                assert!(!twice, "internals gave \"{name}\" twice");
+                assert!(!value.is_nan(), "internals gave \"{name}\" a value that is not a number");
+            }
+        });
     }
 }
 

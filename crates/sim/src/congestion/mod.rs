@@ -15,7 +15,7 @@ pub mod hpcc;
 pub mod hpcc_pint;
 pub mod pair_window;
 pub mod powertcp;
-mod rates;
+pub mod rates;
 pub mod theta_powertcp;
 pub mod timely;
 pub mod window;
@@ -186,7 +186,7 @@ pub trait ControllerParameters: Sized {
     const NS_PER_HOP: f64 = 75.0;
     fn read(p: &mut Parameters) -> Self;
     fn needs(&self) -> Needs;
-    /// The rules of the run, by which it may repeat a simulator; called before everything else.
+    /// The rules of the run, by which it may repeat a simulator; called before everything else, but not for one of another crate.
     fn follow(&mut self, _rules: &Rules) {}
     /// The steps that follow from the rate of the NIC, which `weftline check` prints, each by its key.
     fn derived(&self, _line_rate: Rate) -> Vec<(&'static str, Rate)> {
@@ -298,7 +298,8 @@ macro_rules! registry {
                 match self {
                     $(ControllerConfig::$variant(_) => $file::$parameters::MARKS_AT_STEP,)*
                     ControllerConfig::Window(window) => window.law.needs_marks(),
-                    ControllerConfig::None | ControllerConfig::External(_) => false,
+                    ControllerConfig::External(external) => external.stated(false, |own| own.marks_at_step()),
+                    ControllerConfig::None => false,
                 }
             }
 
@@ -308,7 +309,8 @@ macro_rules! registry {
                 match self {
                     $(ControllerConfig::$variant(_) => $file::$parameters::QUEUE_AT_MARKS,)*
                     ControllerConfig::Window(window) => window.law.queue_at_marks(),
-                    ControllerConfig::None | ControllerConfig::External(_) => None,
+                    ControllerConfig::External(external) => external.stated(None, |own| own.queue_at_marks()),
+                    ControllerConfig::None => None,
                 }
             }
 
@@ -318,7 +320,9 @@ macro_rules! registry {
                     ControllerConfig::None => NONE_NS_PER_HOP,
                     $(ControllerConfig::$variant(_) => $file::$parameters::NS_PER_HOP,)*
                     ControllerConfig::Window(_) => window::NS_PER_HOP,
-                    ControllerConfig::External(_) => external::NS_PER_HOP,
+                    ControllerConfig::External(external) => {
+                        external.stated(external::NS_PER_HOP, |own| own.ns_per_hop())
+                    }
                 }
             }
 
@@ -334,7 +338,10 @@ macro_rules! registry {
             pub fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.derived(line_rate),)*
-                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => Vec::new(),
+                    ControllerConfig::External(external) => {
+                        external.stated(Vec::new(), |own| own.derived(line_rate))
+                    }
+                    ControllerConfig::None | ControllerConfig::Window(_) => Vec::new(),
                 }
             }
 
@@ -343,7 +350,10 @@ macro_rules! registry {
             pub fn published(&self, line_rate: Rate) -> Vec<(&'static str, Rate, Rate)> {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.published(line_rate),)*
-                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => Vec::new(),
+                    ControllerConfig::External(external) => {
+                        external.stated(Vec::new(), |own| own.published(line_rate))
+                    }
+                    ControllerConfig::None | ControllerConfig::Window(_) => Vec::new(),
                 }
             }
 
@@ -351,7 +361,10 @@ macro_rules! registry {
             pub fn unfit(&self, base_rtt: Time) -> Option<String> {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.unfit(base_rtt),)*
-                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => None,
+                    ControllerConfig::External(external) => {
+                        external.stated(None, |own| own.unfit(base_rtt))
+                    }
+                    ControllerConfig::None | ControllerConfig::Window(_) => None,
                 }
             }
 
@@ -360,7 +373,10 @@ macro_rules! registry {
             pub fn unfit_at(&self, line_rate: Rate, packet: u64, base_rtt: Time) -> Option<String> {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.unfit_at(line_rate, packet, base_rtt),)*
-                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => None,
+                    ControllerConfig::External(external) => {
+                        external.stated(None, |own| own.unfit_at(line_rate, packet, base_rtt))
+                    }
+                    ControllerConfig::None | ControllerConfig::Window(_) => None,
                 }
             }
 

@@ -6,28 +6,30 @@ use crate::units::{Rate, Time};
 
 /// Limits of a flow's rate: the configured minimum (at most the line rate) and the line rate.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RateRange {
+pub struct RateRange {
     pub min: u64,
     pub max: u64,
 }
 
 impl RateRange {
-    pub(super) fn new(min: Rate, line_rate: Rate) -> RateRange {
+    /// From `min`, or the line rate if that is lower, to the line rate.
+    pub fn new(min: Rate, line_rate: Rate) -> RateRange {
         let max = line_rate.0.max(1);
         RateRange { min: min.0.clamp(1, max), max }
     }
-    pub(super) fn clamp(&self, rate_bps: u64) -> u64 {
+    /// The rate of the range that is nearest.
+    pub fn clamp(&self, rate_bps: u64) -> u64 {
         rate_bps.clamp(self.min, self.max)
     }
 }
 
 /// `rate * factor` in whole bit/s, rounded down: the authors' rates are integers in bit/s.
-pub(super) fn times(rate_bps: u64, factor: f64) -> u64 {
+pub fn times(rate_bps: u64, factor: f64) -> u64 {
     (rate_bps as f64 * factor) as u64
 }
 
 /// A step published for `per`, scaled to the line rate, in whole bit/s; at least 1.
-pub(super) fn in_proportion(published: Rate, per: Rate, line_rate: Rate) -> u64 {
+pub fn in_proportion(published: Rate, per: Rate, line_rate: Rate) -> u64 {
     (published.0 as u128 * line_rate.0 as u128 / per.0 as u128).max(1) as u64
 }
 
@@ -41,7 +43,7 @@ pub(super) fn is_large_step(published: Rate, auto: Rate) -> bool {
 }
 
 /// Reads a rate that must not be zero; none only for `auto`.
-pub(super) fn positive_rate_or_auto(
+pub fn positive_rate_or_auto(
     p: &mut Parameters,
     key: &'static str,
     default: Rate,
@@ -55,12 +57,7 @@ pub(super) fn positive_rate_or_auto(
 }
 
 /// Reads a time that must not be zero.
-pub(super) fn positive_time(
-    p: &mut Parameters,
-    key: &'static str,
-    default: Time,
-    help: &'static str,
-) -> Time {
+pub fn positive_time(p: &mut Parameters, key: &'static str, default: Time, help: &'static str) -> Time {
     let time = p.time(key, default, help);
     if time > Time::ZERO {
         return time;
@@ -70,7 +67,7 @@ pub(super) fn positive_time(
 }
 
 /// Reads a time that must not be zero; none only for `auto`.
-pub(super) fn positive_time_or_auto(
+pub fn positive_time_or_auto(
     p: &mut Parameters,
     key: &'static str,
     default: Time,
@@ -95,7 +92,7 @@ pub struct LeastRate {
 
 impl LeastRate {
     /// Published for NICs of the rate `per`.
-    pub(super) fn read(p: &mut Parameters, published: Rate, per: Rate, help: &'static str) -> LeastRate {
+    pub fn read(p: &mut Parameters, published: Rate, per: Rate, help: &'static str) -> LeastRate {
         LeastRate { given: positive_rate_or_auto(p, "min_rate", published, help), published, per }
     }
 
@@ -106,29 +103,31 @@ impl LeastRate {
         LeastRate::read(p, Rate::from_gbps(1), Rate::from_gbps(100), help)
     }
 
-    pub(super) fn auto(self, line_rate: Rate) -> Rate {
+    /// The share of the published one in this rate of a NIC.
+    pub fn auto(self, line_rate: Rate) -> Rate {
         Rate(in_proportion(self.published, self.per, line_rate))
     }
 
     /// At a NIC of this rate.
-    pub(super) fn at(self, line_rate: Rate) -> Rate {
+    pub fn at(self, line_rate: Rate) -> Rate {
         self.given.unwrap_or_else(|| self.auto(line_rate))
     }
 
-    pub(super) fn derived(self, line_rate: Rate) -> Option<(&'static str, Rate)> {
+    /// For [`ControllerParameters::derived`](super::ControllerParameters::derived).
+    pub fn derived(self, line_rate: Rate) -> Option<(&'static str, Rate)> {
         self.given.is_none().then(|| ("min_rate_bps", self.at(line_rate)))
     }
 
-    /// A published one that is lower than it need be does no harm; four times the share is what the authors'
+    /// For [`ControllerParameters::published`](super::ControllerParameters::published): a published one that is lower than it need be does no harm; four times the share is what the authors'
     /// testbed has.
-    pub(super) fn published(self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
+    pub fn published(self, line_rate: Rate) -> Option<(&'static str, Rate, Rate)> {
         let (published, auto) = (self.published, self.auto(line_rate));
         (self.given == Some(published) && published.0 > 4 * auto.0).then_some(("min_rate", published, auto))
     }
 }
 
 /// Reads whether and how a window accompanies the rate (the `+win` variants of the HPCC paper).
-pub(super) fn window(p: &mut Parameters, default: bool) -> Window {
+pub fn window(p: &mut Parameters, default: bool) -> Window {
     let has = p.flag("window", default, "Limit the bytes in flight to W0 = line rate * T (HAS_WIN).");
     let follows = p.flag("var_window", true, "The window shrinks in proportion to the rate (VAR_WIN).");
     // No error, since a sweep may go over `window`; a transport of a workload may inherit the value.

@@ -25,8 +25,8 @@ use crate::units::{Bytes, Rate, Time};
 pub use cebinae::{CacheErrors, CacheKind, CacheTrial};
 pub use classes::{CLASSES, ClassLists};
 pub use managed::{
-    BUFFER, Cause, Discipline, DisciplineParameters, Limit, List, ManagedConfig, PortFacts, PortPlace,
-    QueueContext, QueueCounters, Queued, Waiting,
+    BUFFER, Cause, Discipline, DisciplineParameters, EARLY, Limit, List, ManagedConfig, PortFacts, PortPlace,
+    QueueContext, QueueCounters, Queued, Waiting, cause,
 };
 
 /// What became of a packet offered to a queue.
@@ -267,9 +267,10 @@ registry! {
     + External = external::ExternalQueue => external::External
 }
 
-/// What disciplines count.
+/// What disciplines count, those of another crate included.
 pub fn counters() -> Vec<&'static CounterGroup> {
-    let own = DOCS.iter().flat_map(|doc| doc.counters).copied();
+    let added = external::ADDED.all().iter().map(|scheme| &scheme.doc);
+    let own = DOCS.iter().chain(added).flat_map(|doc| doc.counters).copied();
     [&managed::BUFFER, &managed::EARLY].into_iter().chain(own).collect()
 }
 

@@ -45,6 +45,7 @@ pub use run::{MAX_THREADS, memory_limit};
 use crate::compat::Rules;
 use crate::config::{Config, Failures, HostConfig, MeasureConfig, SwitchConfig, Until};
 use crate::congestion::external::ExternalController;
+use crate::external::caught;
 use crate::net::loss::LinkLoss;
 use crate::parameters::{Source, Value};
 use crate::telemetry::TelemetryConfig;
@@ -95,8 +96,22 @@ impl Scenario {
     /// Reads a scenario. `file` is its name in messages, `base_dir` where its relative paths start; `sets` are the
     /// (path, value) pairs of `--set`, and `seed`, if given, replaces the scenario's.
     ///
-    /// Errors: everything that is wrong, in the order of the lines.
+    /// Errors: everything that is wrong, in the order of the lines; or which scheme of another crate panicked.
     pub fn load(
+        text: &str,
+        file: &str,
+        base_dir: &Path,
+        sets: &[(String, String)],
+        seed: Option<u64>,
+        hooks: Hooks,
+    ) -> Result<Scenario, ScenarioError> {
+        let loaded = caught(|| Scenario::load_with(text, file, base_dir, sets, seed, hooks));
+        loaded.unwrap_or_else(|panic| {
+            Err(ScenarioError::new(vec![Problem::new(file, Origin::Nowhere, "", panic.to_string())]))
+        })
+    }
+
+    fn load_with(
         text: &str,
         file: &str,
         base_dir: &Path,

@@ -140,7 +140,7 @@ impl Iterator for Merged {
         }
         match pending.source.next() {
             Some(flow) => {
-                debug_assert!(flow.start >= start, "a source must yield its flows in order of start");
+                assert!(flow.start >= start, "a source must yield its flows in order of start");
                 pending.flow = flow;
                 pending.order += 1;
                 *top = Reverse((flow.start, source));

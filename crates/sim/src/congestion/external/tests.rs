@@ -21,6 +21,7 @@ fn make(bps: u64) -> ExternalController {
         needs: Needs::window(Window::None),
         parameters: None,
         one_thread: false,
+        stated: None,
         make: Arc::new(move |_: &FlowContext, _| Box::new(Absurd(bps)) as Box<_>),
     }
 }

@@ -163,6 +163,7 @@ pub type Cause = &'static CounterGroup;
 
 /// Declares a cause: its key, its title, a sentence on it, and one on its series, which is called `drops_`
 /// and the key.
+#[macro_export]
 macro_rules! cause {
     ($name:ident, $key:literal, $title:literal, $text:literal, $series:literal) => {
         #[doc = $text]
@@ -180,7 +181,7 @@ macro_rules! cause {
         };
     };
 }
-pub(super) use cause;
+pub use cause;
 
 cause!(
     BUFFER,

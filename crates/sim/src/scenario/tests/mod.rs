@@ -273,6 +273,7 @@ fn a_controller_from_outside_is_found_by_name() {
         needs: Needs::window(Window::None),
         parameters: None,
         one_thread: true,
+        stated: None,
         make: std::sync::Arc::new(|_, _| Box::new(Still)),
     };
     let controllers = [external];
@@ -300,6 +301,7 @@ fn a_built_in_controller_is_found_where_one_from_outside_has_its_name() {
         needs: Needs::window(Window::None),
         parameters: None,
         one_thread: true,
+        stated: None,
         make: std::sync::Arc::new(|_, _| unreachable!("no run is made")),
     };
     let controllers = [external];
