@@ -50,6 +50,7 @@ pub fn warnings(scenario: &Scenario) -> Vec<String> {
         found.extend(windows_for_few(scenario, transport, index));
         found.extend(targets_for_few(scenario, transport, index));
         found.extend(never_fits(scenario, transport));
+        found.extend(never_shared(scenario, transport));
         found.extend(mostly_lost(scenario, transport));
         found.extend(noticed_late(scenario, transport, index));
         found.extend(never_repeated(scenario, transport));
@@ -155,6 +156,26 @@ fn never_fits(scenario: &Scenario, transport: &TransportConfig) -> Option<String
         queue.name(),
         transport.name()
     ))
+}
+
+/// The shared buffer has no room for a full packet, even where nothing else waits in it.
+fn never_shared(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
+    let switch = &scenario.switch;
+    if switch.pfc.enabled || switch.queues().all(|queue| queue.facts().owns_buffer) {
+        return None;
+    }
+    let framing = transport.framing(&scenario.telemetry);
+    let packet = framing.data_bytes(framing.payload);
+    let room = Bytes((switch.buffer.0 as f64 * switch.lossy_alpha.min(1.0)) as u64);
+    (room.0 < packet).then(|| {
+        format!(
+            "switch.buffer: of {}, with lossy_alpha = {}, a queue gets at most {room}, which is less than a full packet of {} \
+             ({packet} B): none ever passes. Set a larger buffer or lossy_alpha",
+            switch.buffer,
+            switch.lossy_alpha,
+            transport.name()
+        )
+    })
 }
 
 /// Links lose packets at random at such a rate that most round trips fail.

@@ -13,7 +13,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::controllers::Controllers;
 use crate::transport::parameters::{
-    Answers, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters, held_by_buffers,
+    Answers, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
 };
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::tcp::{self, TcpConfig, Wire};
@@ -289,10 +289,7 @@ impl TransportParameters for MptcpConfig {
     }
 
     fn warnings(&self, run: &RunContext) -> Vec<String> {
-        let buffers = [("send_buffer", self.tcp.send_buffer), ("receive_buffer", self.tcp.receive_buffer)];
-        held_by_buffers(run, (Self::DOC.name, self.tcp.packet()), self.subflows, buffers)
-            .into_iter()
-            .collect()
+        self.tcp.warnings_as(Self::DOC.name, self.subflows, run)
     }
 
     fn figures(&self, run: &RunContext) -> Vec<(&'static str, Option<Value>)> {

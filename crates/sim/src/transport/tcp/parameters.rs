@@ -23,7 +23,6 @@ use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
 use crate::transport::parameters::{
     Facts, Framing, HostPlan, Overtaken, Pace, ReadContext, RunContext, TransportParameters, derived_times,
-    held_by_buffers, warnings_of_law,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -225,22 +224,7 @@ impl TransportParameters for TcpConfig {
     }
 
     fn warnings(&self, run: &RunContext) -> Vec<String> {
-        if run.rules.like != "none" {
-            return Vec::new();
-        }
-        let unheard = self.controller.needs_marks() && self.ecn != EcnEcho::Exact;
-        let of_echo = unheard.then(|| {
-            format!(
-                "transport.ecn: controller \"{}\" steers by the share of marked bytes, which receivers tell with ecn = \"exact\" only",
-                self.controller.name()
-            )
-        });
-        let buffers = [("send_buffer", self.send_buffer), ("receive_buffer", self.receive_buffer)];
-        let (kind, packet) = (Self::DOC.name, self.packet());
-        let of_buffers = held_by_buffers(run, (kind, packet), 1, buffers);
-        let (longest, fullest) = (run.base_rtt(packet).0, run.fullest_path(packet, kind));
-        let of_law = warnings_of_law(&self.controller, packet, longest, fullest);
-        of_echo.into_iter().chain(of_law).chain(of_buffers).collect()
+        self.warnings_as(Self::DOC.name, 1, run)
     }
 
     fn wire_format(&self) -> WireFormat<'_> {
