@@ -12,7 +12,7 @@ import weftline
 from weftline import _native, integrity
 from weftline.cli.main import main
 from weftline.errors import InputError, RunFailed
-from weftline.sweeps import store, tables
+from weftline.sweeps import executor, store, tables
 
 
 @pytest.fixture
@@ -257,6 +257,16 @@ def test_unlike_flows_are_not_paired(file, tmp_path, capsys):
     )
     main(["sweep", str(file)])
     assert "as of independent runs: flows or seeds are not the same" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("why", [store.Unread("t.csv: changed"), "out of range"])
+def test_only_points_that_need_it_are_said_to_need_retry(file, monkeypatch, capsys, why):
+    def run(points, kept, **options):
+        return executor.Outcome(failed=[(points[0], why)])
+
+    monkeypatch.setattr(executor, "run", run)
+    assert main(["sweep", str(file)]) == 1
+    assert ("without --retry" in capsys.readouterr().err) == (type(why) is str)
 
 
 def test_unlike_seeds_are_not_paired(file, tmp_path):
