@@ -125,7 +125,7 @@ impl Package {
     }
 }
 
-/// What is wrong with the keys that a scheme declares, if something is: results and the resolved scenario could not be read again.
+/// Returns the first error in the keys that a scheme declares. With such a key the resolved scenario could not be read again.
 pub fn wrong_key(declared: &[Declared]) -> Option<String> {
     for (at, one) in declared.iter().enumerate() {
         let key = one.key;
@@ -147,8 +147,8 @@ pub fn wrong_key(declared: &[Declared]) -> Option<String> {
     None
 }
 
-/// What is wrong with the counters and series of a scheme beside those of others, if something is: two with one name would be
-/// taken for one.
+/// Returns the first error in the names of a scheme's counters and series, where `others` are the counters of all other schemes. Two
+/// with the same name would be counted as one.
 pub fn wrong_counter(doc: &SchemeDoc, others: &[&'static CounterGroup]) -> Option<String> {
     let own =
         || doc.counters.iter().filter(|group| !others.iter().any(|other| std::ptr::eq(**group, *other)));

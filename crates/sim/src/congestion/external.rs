@@ -31,11 +31,11 @@ pub struct ExternalController {
     /// Its flows must run on one thread.
     pub one_thread: bool,
     pub make: Arc<MakeController>,
-    /// What its parameters state beside its needs; none: nothing, as of one in Python.
+    /// What its parameters state in addition to its needs. None for a controller in Python, which states nothing else.
     pub stated: Option<Arc<dyn Stated>>,
 }
 
-/// What [`ControllerParameters`] state of a controller beside its needs, behind a pointer.
+/// What [`ControllerParameters`] state in addition to the needs of a controller, behind a pointer.
 pub trait Stated: Send + Sync {
     fn marks_at_step(&self) -> bool;
     fn queue_at_marks(&self) -> Option<f64>;
@@ -130,7 +130,7 @@ pub struct External {
     name: Arc<str>,
     law: Box<dyn CongestionController + Send>,
     line_rate: Rate,
-    /// What its internals may be; none: of one in Python, which has none.
+    /// The series that its internals may give. None for a controller in Python, which gives no internals.
     series: Option<&'static [Series]>,
 }
 
@@ -158,7 +158,7 @@ impl CongestionController for External {
         self.steer(control, Time::ZERO, |law, control| {
             law.on_start(control);
             let sets = control.timers.iter().any(|&at| at != Time::MAX);
-            assert!(!sets, "it set a timer in on_start, which is not told the time: set it in on_ack");
+            assert!(!sets, "it set a timer in on_start, where the time is not known: set it in on_ack");
         });
     }
     fn on_ack(&mut self, ack: &Ack, control: &mut Control) {
