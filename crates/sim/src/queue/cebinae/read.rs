@@ -62,8 +62,8 @@ impl CebinaeConfig {
     pub fn round_at(&self, rate: Rate, limit: Limit) -> u64 {
         let drain = rate.transmission_time(limit.full().0);
         let control = 2 * (self.deadline.ns() + self.virtual_round.ns());
-        // Not above half a minute, whatever the buffer.
-        let min = drain.ns().clamp(control, 1 << 35);
+        // What drains counts up to half a minute, whatever the buffer.
+        let min = drain.ns().min(1 << 35).max(control);
         self.round.map_or(min.next_power_of_two(), Time::ns)
     }
 }

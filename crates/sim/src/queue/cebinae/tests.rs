@@ -342,3 +342,13 @@ fn split_buffers_hold_half_each() {
     let dropped: Vec<u64> = (0..8).flat_map(|name| port.offer(Time::ZERO, 0, name, 1492)).collect();
     assert_eq!(dropped, [5, 6, 7]);
 }
+
+#[test]
+fn a_round_is_as_long_as_a_slow_control_needs() {
+    let slow = |deadline: u64| CebinaeConfig { deadline: Time::from_us(deadline), ..defaults() };
+    let round = |deadline: u64, rate: u64| slow(deadline).round_at(Rate(rate), Limit::of_packets(250));
+    // 250 packets of 1500 B drain in 30 ms at 100 Mb/s; at 1 bit/s they count for half a minute.
+    assert_eq!([round(100, C), round(100, 1)], [DT, 1 << 35]);
+    // Twice 1000 s, and twice the nanosecond of a virtual round.
+    assert_eq!(round(1_000_000_000, C), 1 << 41);
+}
