@@ -116,7 +116,9 @@ impl Replay {
         let graphs: Vec<Option<OfGraph>> =
             scenario.traffic.sources.iter().map(|source| player.of_graph(source.graph()?)).collect();
         let looked_at = player.look_ahead(&drawn, max_flows, scenario.until);
+        let (last, alike) = (drawn.size.last_start, ahead::independent(&drawn));
         let (mut size, left) = drawn.count(max_flows);
+        played.join(alike.iter().map(|&source| &left[usize::from(source)]), last);
         for (source, (of, looked_at)) in left.iter().zip(looked_at).enumerate() {
             player.offered.leave(source, Left { flows: of.flows.saturating_sub(looked_at), ..*of });
         }

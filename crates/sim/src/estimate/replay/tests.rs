@@ -29,7 +29,8 @@ fn a_flow_is_no_faster_than_its_window_and_the_applications_at_its_ends() {
         let flow = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"10MB\" }]\n[transport]\n";
         played(&format!("{flow}{rest}")).end.as_seconds() * 1e6
     };
-    // 10 000 packets of 87.2 ns on each of two links, of which 9 990 wait for acknowledgements; these have 60 to 110 B.
+    // 10 000 packets of 87.2 ns on each of two links, of which 9 990 wait for acknowledgements; these have 60
+    // to 110 B.
     let windows = |ack: f64| 999.0 * (4.0 + 2.0 * 0.0872 + 2.0 * ack) + 12.0 * 0.0872 + 4.0;
     let windowed = end("window = \"10KB\"");
     assert!((windows(0.0048)..windows(0.0088)).contains(&windowed), "{windowed}");
@@ -43,7 +44,8 @@ fn a_flow_is_no_faster_than_its_window_and_the_applications_at_its_ends() {
     assert!((read / 0.4e6 - 1.0).abs() < 1e-3, "{read}");
 }
 
-/// The share of a flow is fixed when it starts: the link of host 6 has carried 3 MB with headers and INT no earlier for that.
+/// The share of a flow is fixed when it starts: the link of host 6 has carried 3 MB with headers and INT no
+/// earlier for that.
 #[test]
 fn flows_of_unlike_sizes_to_one_host_end_when_its_link_has_carried_all() {
     let end = |second: u32, third: u32| {
@@ -73,9 +75,9 @@ fn what_all_receivers_past_a_link_request_is_trimmed_there_and_sent_again() {
         scenario.map(|scenario| scenario.estimate().replay).unwrap()
     };
     let whole = played(400);
-    // 10 000 packets of 1 500 B of four flows; headers, acknowledgements and pulls of 64 B; pulls ask for 0.99 of a
-    // link. Runs of all pairs with 400 Gb/s on links of 100 took 1.6 ms (this law: 1.5), and on 50, with the minimum
-    // share of data, 11.7 (16).
+    // 10 000 packets of 1 500 B of four flows; headers, acknowledgements and pulls of 64 B; pulls ask for
+    // 0.99 of a link. Runs of all pairs with 400 Gb/s on links of 100 took 1.6 ms (this law: 1.5), and on 50,
+    // with the minimum share of data, 11.7 (16).
     let left = |gbps: f64| (gbps - 3.0 * 0.99 * 400.0 * 64.0 / 1500.0) / (1.0 - 64.0 / 1500.0);
     for (gbps, data) in [(100, left(100.0)), (50, 50.0 / 12.0)] {
         let narrow = played(gbps);
@@ -136,13 +138,15 @@ fn connections_that_stay_open_are_those_that_transports_keep() {
 
 #[test]
 fn the_estimated_end_of_a_job_is_when_its_ranks_have_computed_and_reduced() {
-    // A layer of width 64 and 64 tokens: 24 s h^2 + 4 s^2 h operations forward, twice that backward, at 10^12 a second.
+    // A layer of width 64 and 64 tokens: 24 s h^2 + 4 s^2 h operations forward, twice that backward, at 10^12
+    // a second.
     let model = "layers = 1\nhidden = 64\nsequence = 64\nvocabulary = 0\nmicro_batches = 1\nteraflops = 1.0\nstart = \"1us\"";
     let training = |rest: &str| played(&format!("kind = \"training\"\n{model}\n{rest}"));
     let alone = training("domain = 8\nscale_up_rate = \"3.6Tbps\"");
     assert_eq!(alone.flows, 0, "the domain is the whole network");
     let computed = 3.0 * (24.0 + 4.0) * 64f64.powi(3) / 1e12 * 1e9;
-    // 12 h^2 gradients of 2 bytes go around a ring of 8 on the scale-up links, in 14 messages of 1 us and their bytes.
+    // 12 h^2 gradients of 2 bytes go around a ring of 8 on the scale-up links, in 14 messages of 1 us and
+    // their bytes.
     let reduced = 14.0 * (1000.0 + 12.0 * 64f64.powi(2) * 2.0 / 8.0 * 8.0 / 3600.0);
     assert!((alone.end.as_ns() - 1000.0 - computed - reduced).abs() < 1.0, "{} {computed}", alone.end);
     assert!(training("").end >= alone.end);
@@ -223,7 +227,8 @@ fn a_run_that_ends_before_its_flows_does_a_part_of_their_work() {
 fn flows_that_a_run_cuts_off_carry_no_more_than_their_common_link() {
     let replay =
         played("kind = \"incast\"\nsenders = 7\nreceiver = 0\nsize = \"1GB\"\n[run]\nuntil = \"10ms\"");
-    // Packets of 1 090 B on the link into the receiver for 10 ms; each crosses two links, as does its acknowledgement.
+    // Packets of 1 090 B on the link into the receiver for 10 ms; each crosses two links, as does its
+    // acknowledgement.
     let packets = 100e9 * 10e-3 / (8.0 * 1090.0);
     assert!((replay.packet_hops / (4.0 * packets) - 1.0).abs() < 0.01, "{replay:?}");
     // Before anything arrives, windows of 52 000 B have crossed a link.
@@ -288,8 +293,9 @@ fn lost_packets_and_lost_acknowledgements_are_sent_again() {
     assert_eq!(crossed(0.5, "data"), 4.0 * 1.5 + 2.0);
     // Sixteen transmissions; four of them arrive and are acknowledged over 1.5 links.
     assert_eq!(crossed(0.5, "all"), 16.0 * 1.5 + 4.0 * 1.5);
-    // With go-back-N three of four packets are lost, and each has the window of 48 sent again. A run of two flows of 100 KB took
-    // 181 hops for a packet of this estimate of 290, and with a loss of 0.01, 7.4 of 7.8.
+    // With go-back-N three of four packets are lost, and each has the window of 48 sent again. A run of two
+    // flows of 100 KB took 181 hops for a packet of this estimate of 290, and with a loss of 0.01, 7.4 of
+    // 7.8.
     assert_eq!(crossed_with("go-back-n", 0.5, "data"), (1.0 + 48.0 * 3.0) * (1.5 + 0.25 * 2.0));
     let few = crossed_with("go-back-n", 0.01, "data");
     assert!((few - 7.8).abs() < 0.1, "{few}");
@@ -297,7 +303,8 @@ fn lost_packets_and_lost_acknowledgements_are_sent_again() {
     assert!((links_crossed(30.0, [0.5; 2], (0.0, 1.0, 1.0)) / (MOST_REPEATS * 2.0) - 1.0).abs() < 1e-6);
 }
 
-/// Replays this workload on four leaves of eight hosts at 100 Gb/s with two links of a rate between each leaf and the spines.
+/// Replays this workload on four leaves of eight hosts at 100 Gb/s with two links of a rate between each leaf
+/// and the spines.
 fn played_on_leaves(rate: &str, workload: &str) -> Replay {
     let text = format!(
         "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8\n\
@@ -335,7 +342,8 @@ fn what_nothing_slows_down_waits_in_buffers() {
         let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
         scenario.map(|scenario| scenario.estimate().replay.packets_in_flight).unwrap()
     };
-    // All packets of 16 flows of 20 000; with a small buffer what it holds, and no more than a few times that.
+    // All packets of 16 flows of 20 000; with a small buffer what it holds, and no more than a few times
+    // that.
     assert_eq!(packets("none", "4GiB"), 16 * 20_000);
     let few = packets("none", "10MB");
     assert!((9_000..45_000).contains(&few), "{few}");
@@ -345,7 +353,8 @@ fn what_nothing_slows_down_waits_in_buffers() {
 #[test]
 fn slow_links_between_switches_count_once() {
     let all_to_all = "kind = \"collective\"\noperation = \"all-to-all\"\nbytes = \"2MB\"\n";
-    // Each of eight hosts of a leaf sends 24 parts of 62.5 KB, of 63 packets, over two links; the first packet takes four hops.
+    // Each of eight hosts of a leaf sends 24 parts of 62.5 KB, of 63 packets, over two links; the first
+    // packet takes four hops.
     let busy = |gbps: f64| 8.0 * 24.0 * (62_500.0 + 63.0 * 48.0) * 8.0 / (2.0 * gbps);
     for gbps in [10.0, 25.0] {
         let end = played_on_leaves(&format!("{gbps}Gbps"), all_to_all).end.as_ns();
@@ -372,7 +381,8 @@ fn a_job_waits_for_a_slow_next_hop_unless_flows_leave_it_without_a_pause() {
         let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
         scenario.map(|scenario| scenario.estimate().replay.end.as_ns() / 1e6).unwrap()
     };
-    // 2 * 7 / 8 of 60 MB at 100 Gb/s. With two slow spines runs took 8.5 to 11 ms, with the last of these less.
+    // 2 * 7 / 8 of 60 MB at 100 Gb/s. With two slow spines runs took 8.5 to 11 ms, with the last of these
+    // less.
     for balancer in ["ecmp", "letflow", "conga", "hula"] {
         assert!((8.4..8.7).contains(&end(balancer)), "{balancer}: {}", end(balancer));
     }
@@ -392,7 +402,8 @@ fn jobs_that_share_a_link_between_switches_end_when_it_has_carried_all() {
 
 #[test]
 fn packets_of_a_training_job_cross_the_links_of_their_own_paths() {
-    // Tensor groups of a leaf, a pipeline over leaves: by far the most bytes cross two links, the others four.
+    // Tensor groups of a leaf, a pipeline over leaves: by far the most bytes cross two links, the others
+    // four.
     let job = "kind = \"training\"\nlayers = 4\nhidden = 256\nsequence = 256\nmicro_batches = 2\npipeline = 4\ntensor = 8\n\
                steps = 3\n";
     let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8\n\
@@ -451,7 +462,8 @@ fn packets_without_data_are_those_that_transports_send() {
 #[test]
 fn a_flow_waits_for_the_host_that_gives_it_timeslots() {
     let end = |keys: &str| over(&format!("\"fastpass\"\n{keys}"), 1460).end.as_ns();
-    // The same way to and from host 7, half an epoch of eight timeslots of 127.5 ns, and the time until the first.
+    // The same way to and from host 7, half an epoch of eight timeslots of 127.5 ns, and the time until the
+    // first.
     let control = 2.0 * 3.2;
     let [at_source, asked] = ["arbiter = 0", ""].map(|keys| end(&format!("{keys}\nlead = \"9us\"")));
     assert!((asked - at_source - 2000.0 - control).abs() < 0.01, "{asked} {at_source}");
@@ -476,4 +488,22 @@ fn a_server_answers_when_a_request_has_arrived() {
     // Both ways of a request and its response take one round trip, and their bytes.
     let round = end(6) - end(5);
     assert!((4000.0..4600.0).contains(&round), "{round}");
+}
+
+#[test]
+fn flows_that_start_together_are_in_flight_together_however_few_are_replayed() {
+    let of = |workload: &str, max_flows: u64| {
+        let text = format!("[topology]\nkind = \"star\"\nhosts = 8\n[[workload]]\n{workload}");
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        let replay = scenario.unwrap().estimate_from(max_flows).replay;
+        (replay.flows, replay.flows_in_flight)
+    };
+    let together = "kind = \"all-to-all\"\nsize = \"100KB\"";
+    assert_eq!([of(together, 1000), of(together, 20)], [(56, 56); 2]);
+    // They end before the next ones start, or one after the other.
+    let apart = "kind = \"flows\"\nflows = [\n{ src = 0, dst = 1, size = \"1KB\" },\n\
+                 { src = 0, dst = 2, size = \"1KB\", start = \"1ms\" },\n{ src = 0, dst = 3, size = \"1KB\", start = \"1ms\" }]";
+    assert_eq!(of(apart, 1), (3, 1));
+    let waiting = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1KB\" }, { src = 1, dst = 0, size = \"1KB\", after = 0 }]";
+    assert_eq!(of(waiting, 1), (2, 1));
 }
