@@ -69,11 +69,12 @@ pub fn probes_fill_links(scenario: &Scenario) -> Option<String> {
         (takes(slowest, racks.saturating_sub(1) as f64), slowest, String::new())
     };
     (share > PROBES).then(|| {
-        let rate = match share < 1.0 {
-            true => format!("{:.0} % of a link of {rate}", 100.0 * share),
-            false => format!("more than a link of {rate} can carry ({:.0} %)", 100.0 * share),
+        let share = 100.0 * share;
+        let what = match share < 100.0 {
+            true => format!("take up to {share:.0} % of a link of {rate} from other traffic"),
+            false => format!("are more than a link of {rate} can carry ({share:.0} %)"),
         };
-        format!("switch.balancer.{key}: probes of {racks} racks{why} take up to {rate} from other traffic: set a longer {key}")
+        format!("switch.balancer.{key}: probes of {racks} racks{why} {what}: set a longer {key}")
     })
 }
 
