@@ -75,7 +75,7 @@ fn the_law_of_subflows_deserves_the_same_look_as_that_of_tcp() {
         found("4", &format!("controller = {{ kind = \"swift\"{swift} }}"), "controller.base_target").len()
     };
     assert_eq!([target(""), target(", base_target = \"auto\"")], [1, 0]);
-    // A round trip of 1 ms holds 12.5 MB: 8257 packets of 1514 B, with what four packets take on the way.
+    // A round trip of 1 ms holds 12.5 MB, which are some 8260 packets of 1514 B.
     let window = |subflows: &str, packets: u32| {
         let swift =
             format!("controller = {{ kind = \"swift\", base_target = \"auto\", most_window = {packets} }}");

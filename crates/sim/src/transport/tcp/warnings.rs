@@ -6,7 +6,7 @@ use crate::transport::parameters::{RunContext, held_by_buffers, warnings_of_law}
 use crate::units::{Rate, Time};
 
 impl TcpConfig {
-    /// Of connections of so many subflows, each with these parameters. `kind`: of the transport.
+    /// The warnings of connections with this number of subflows, all with the same parameters. `kind`: of the transport.
     pub fn warnings_as(&self, kind: &str, subflows: u8, run: &RunContext) -> Vec<String> {
         if run.rules.like != "none" {
             return Vec::new();
