@@ -110,6 +110,7 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
         _ => Law::Code,
     };
     let computed = arithmetic(section);
+    let default = if queries.is_some() { 1.0 } else { 0.0 };
     let config = match queries {
         Some(file) => {
             super::keep_path(section, "queries", cx.base_dir);
@@ -117,15 +118,15 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
         }
         None => of_load(section, cx, law, computed),
     };
-    let Some(mut config) = config else { return TelemetryConfig::None };
-    let default = if config.plan.is_some() { 1.0 } else { 0.0 };
+    // Also where the queries are wrong: a key that nobody reads would be called unknown.
     let help =
         "share of the packets whose digests are recorded in telemetry.parquet (1 with queries, else 0)";
     let recorded = section.parameters().number("record", default, (0.0, 1.0), help);
-    config.recorded = (recorded * 4_294_967_296.0) as u64;
     let help =
         "record with each digest the switches that its packet passed (column path), to check decoded paths";
-    config.paths = section.parameters().flag("paths", false, help);
+    let paths = section.parameters().flag("paths", false, help);
+    let Some(mut config) = config else { return TelemetryConfig::None };
+    (config.recorded, config.paths) = ((recorded * 4_294_967_296.0) as u64, paths);
     if let (Some(controller), None) = (steered, &config.load) {
         let message = format!(
             "controller \"{controller}\" needs a query with value = \"utilisation\" and aggregation = \"max\", which {} does not have",

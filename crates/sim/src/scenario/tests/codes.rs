@@ -143,3 +143,12 @@ fn queues_beyond_the_field_of_int_are_warned_of_where_they_wrap() {
     }
     assert_eq!(load(STAR).warnings, [""; 0]);
 }
+
+#[test]
+fn keys_next_to_wrong_queries_stay_known() {
+    let text = "[topology]\nkind = \"fat-tree\"\nk = 4\n[[workload]]\nkind = \"permutation\"\n\
+                [telemetry]\nkind = \"pint\"\nrecord = 0.5\npaths = true\n";
+    let queries = "bits = 20\n".to_string() + &query("longest", "hop-latency", "sum", 20, "");
+    let refused = load_planned_on(text, &queries).err().unwrap().to_string();
+    assert!(refused.contains("20 bits") && !refused.contains("unknown key"), "{refused}");
+}
