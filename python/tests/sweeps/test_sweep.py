@@ -260,7 +260,7 @@ def test_unlike_flows_are_not_paired(file, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("why", [store.Unread("t.csv: changed"), "out of range"])
-def test_only_points_that_need_it_are_said_to_need_retry(file, monkeypatch, capsys, why):
+def test_retry_is_named_for_points_that_need_it(file, monkeypatch, capsys, why):
     def run(points, kept, **options):
         return executor.Outcome(failed=[(points[0], why)])
 

@@ -58,13 +58,13 @@ def difference_text(
     base: Mapping[int, float | None],
     *,
     chosen: Callable[[Run], Flows],
-    most_apart: float,
+    factor: float,
     method: str = "t",
 ) -> str:
     """Return why a difference of the shares that two schemes met does not compare them; "" if it does.
 
     Both carried the same flows under each seed. The reason is that these have other deadlines: their mean
-    times are more than a factor `most_apart` apart, or the sign of the difference is another, or chance,
+    times are apart by more than `factor`, or the sign of the difference is another, or chance,
     where the flows of both schemes have the deadlines of one of the two. The other arguments are those of
     `weftline.measures.ideals.sign_text`.
     """
@@ -75,7 +75,7 @@ def difference_text(
     if all(ours == theirs for ours, theirs in times):
         return ""
     ours, theirs = (math.fsum(pair[k] for pair in times) for k in (0, 1))
-    if max(ours, theirs) > most_apart * min(ours, theirs):
+    if max(ours, theirs) > factor * min(ours, theirs):
         texts = (quantities.time_text(total / len(times)) for total in (ours, theirs))
         return f"{' and '.join(texts)} after the start in the mean"
     found = stats.difference(values, base, method=method)

@@ -446,7 +446,7 @@ def ideals_decide(
     base_name = split(name)[0]
     if is_of_deadlines(name):
         text = paired and deadlines.difference_text(
-            runs, others, values, base, chosen=chosen, most_apart=MOST_APART, method=method
+            runs, others, values, base, chosen=chosen, factor=MOST_APART, method=method
         )
         return [Reason("deadlines differ", f"{text}; compare fct_mean")] if text else []
     text = ideals.sign_text(

@@ -3,7 +3,7 @@
 //! Queues are rounds, used in turn. A flow may send a number of bytes a round; a packet is bid for the round in which its flow's
 //! bytes end with it, and waits in that round's queue. A packet that is bid for a round too far ahead is dropped. A queue
 //! that has been emptied ends its round; with all of them empty no round is too far ahead. Bytes of flows are kept in a count-min
-//! sketch: of a flow's counters, one a row, the least holds, and the new bid raises those below it.
+//! sketch: of a flow's counters, one a row, the minimum holds, and the new bid raises those below it.
 //!
 //! Source: Sharma, Liu, Atreya, Krishnamurthy, "Approximating Fair Queueing on Reconfigurable Switches", NSDI 2018, §3, Figure 3.
 //! Differs from the source: a hash of our own; the round moves on when the next packet is asked for.

@@ -212,7 +212,7 @@ impl Codel {
         packet
     }
 
-    /// No packet is there for whoever asks.
+    /// The link finds no packet.
     #[inline]
     pub fn rest(&mut self) {
         (self.above_until, self.dropping) = (0, false);

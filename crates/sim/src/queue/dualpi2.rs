@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Marks are spread evenly: a probability is added up until it makes one. The low-latency queue goes first while its head
-//! has waited at most `shift` less than the classic head (time-shifted FIFO). A packet behind which no other one of its queue waits
-//! is spared the ramp. Once p_C reaches 1 / k^2 the low-latency marks are all but certain and both queues drop with p_C; senders that
+//! has waited at most `shift` less than the classic head (time-shifted FIFO). The ramp does not count for a packet that
+//! is alone in its queue. Once p_C reaches 1 / k^2 the low-latency marks are all but certain and both queues drop with p_C; senders that
 //! ignore marks bring the low-latency queue there alone.
 //!
 //! Source: De Schepper, Briscoe, White, RFC 9332 (2023), §2, §4.2 and Appendix A; the longer of both times as in its authors'

@@ -87,7 +87,7 @@ pub trait QueueDiscipline {
     }
     /// The NIC after the discipline, which was full, requests more.
     fn ask(&mut self, _packets: &mut PacketSlab, _now: Time) {}
-    /// The link is free and nothing waits: the link has asked for a packet, in vain, before the next one comes.
+    /// The link is free and nothing waits: it has found no packet, before the next one comes.
     fn rest(&mut self) {}
     /// The link has another rate now.
     fn set_rate(&mut self, _rate: Rate) {}

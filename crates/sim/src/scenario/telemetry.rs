@@ -118,7 +118,7 @@ pub fn pint(section: &mut Section, cx: &TelemetryContext, steered: Option<&str>)
         }
         None => of_load(section, cx, law, computed),
     };
-    // Also where the queries are wrong: a key that nobody reads would be called unknown.
+    // Also where the queries are wrong: a key that is not read is called unknown.
     let help =
         "share of the packets whose digests are recorded in telemetry.parquet (1 with queries, else 0)";
     let recorded = section.parameters().number("record", default, (0.0, 1.0), help);

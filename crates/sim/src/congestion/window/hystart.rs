@@ -3,12 +3,12 @@
 //!
 //! ```text
 //! train   acknowledgements that follow each other closely last longer than the least RTT (ns-3.35; half of it in Linux)
-//! delay   the least RTT of a round, from its ninth sample on, exceeds the least RTT by eta (ns-3.35: that of the first eight)
+//! delay   the minimum RTT of a round exceeds that of the flow by eta, from the round's ninth sample on (ns-3.35: of the first eight)
 //! eta     = clamp(least RTT / divisor, delay_min, delay_max)
 //! ```
 //!
-//! With the eight samples alone, as in Linux before 5.8, slow start ends when the least RTT falls within a round, as when another
-//! flow ends and its queue with it: what is compared would be the round's RTTs before with the flow's after.
+//! With the eight samples alone, as in Linux before 5.8, slow start ends when the RTT falls within a round, as when another
+//! flow ends and its queue drains: the round's RTTs before are compared with the flow's after.
 //!
 //! A round begins with the first acknowledgement of what was sent after the round before began; that acknowledgement is the first
 //! of the round's train (Linux since 5.16). In ns-3.35, and in Linux before, it still belongs to the train of the round before:

@@ -402,8 +402,7 @@ fn jobs_that_share_a_link_between_switches_end_when_it_has_carried_all() {
 
 #[test]
 fn packets_of_a_training_job_cross_the_links_of_their_own_paths() {
-    // Tensor groups of a leaf, a pipeline over leaves: by far the most bytes cross two links, the others
-    // four.
+    // Tensor groups within a leaf, a pipeline over leaves: nearly all bytes cross two links, the others four.
     let job = "kind = \"training\"\nlayers = 4\nhidden = 256\nsequence = 256\nmicro_batches = 2\npipeline = 4\ntensor = 8\n\
                steps = 3\n";
     let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 2\nhosts_per_leaf = 8\n\

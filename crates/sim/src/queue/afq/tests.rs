@@ -58,7 +58,7 @@ fn bids_fall_into_rounds_as_worked_out_by_hand() {
     assert_eq!(order, [0, 10, 1, 2, 11, 3, 4, 12, 13]);
 }
 
-/// A bid is where the packet ends (NSDI 2018, Figure 3): 9000 B that came first wait for the round in which they are through, behind
+/// A bid is where the packet ends (NSDI 2018, Figure 3): 9000 B that came first wait for the round of their last byte, after
 /// what other flows may have sent by then.
 #[test]
 fn a_large_packet_waits_for_the_round_in_which_it_ends() {

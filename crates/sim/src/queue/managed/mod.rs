@@ -147,7 +147,7 @@ pub trait Discipline {
     fn lets_through(&mut self, _packet: &Packet, _size: u32) -> bool {
         false
     }
-    /// Nothing waits, and it is asked for a packet in vain.
+    /// Nothing waits, and the link, or the NIC, finds no packet.
     fn rest(&mut self) {}
     /// All that waits is gone, as the link is.
     fn reset(&mut self);

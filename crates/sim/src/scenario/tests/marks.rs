@@ -62,7 +62,7 @@ fn the_law_of_subflows_deserves_the_same_look_as_that_of_tcp() {
         let warnings = scenario.warnings.into_iter();
         warnings.filter(|warning| warning.starts_with(&format!("transport.{start}"))).collect::<Vec<_>>()
     };
-    let heard = |echo: &str| {
+    let warned = |echo: &str| {
         found(
             "4",
             &format!("ecn = \"{echo}\"\ncontroller = {{ kind = \"dctcp\" }}"),
@@ -70,7 +70,7 @@ fn the_law_of_subflows_deserves_the_same_look_as_that_of_tcp() {
         )
         .len()
     };
-    assert_eq!([heard("classic"), heard("exact")], [1, 0]);
+    assert_eq!([warned("classic"), warned("exact")], [1, 0]);
     let target = |swift: &str| {
         found("4", &format!("controller = {{ kind = \"swift\"{swift} }}"), "controller.base_target").len()
     };

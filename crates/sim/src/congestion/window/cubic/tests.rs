@@ -121,8 +121,8 @@ fn slow_start_of_a_paced_flow_ends_when_the_train_of_a_round_is_a_round_trip() {
     assert_eq!(last_round_of_slow_start(true, |_| Time::from_ns(120)), 5120);
 }
 
-/// Whether slow start ends within 40 acknowledgements 3 ms apart, of which the RTTs in ms are those given by their number; a round ends
-/// with the first one, where asked for.
+/// Whether slow start ends within 40 acknowledgements 3 ms apart, of which the RTTs in ms are those given by their number; with
+/// `first_alone` a round ends with the first.
 fn slow_start_ends(hystart: HystartParameters, first_alone: bool, rtt: impl Fn(u64) -> u64) -> bool {
     let p = CubicParameters { hystart, ..published() };
     let mut law = p.start(&super::super::tests::situations::flow());
