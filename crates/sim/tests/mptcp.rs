@@ -649,7 +649,7 @@ fn the_window_of_a_subflow_keeps_its_name_when_another_one_goes() {
     let last = kept.samples.iter().filter(|s| s.time == Time::from_ms(1900));
     let names: Vec<&str> = last.map(|s| s.metric).filter(|name| name.starts_with("subflow")).collect();
     // The first subflow leaves by the NIC whose link fails.
-    assert_eq!(names, ["subflows", "subflow1_cwnd_bytes"]);
+    assert_eq!(names, ["subflows", "subflow1_cwnd_bytes", "subflow1_alpha"]);
 }
 
 #[test]
