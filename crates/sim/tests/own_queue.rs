@@ -335,7 +335,7 @@ mod faults {
         fn enqueue(&mut self, packet: Queued, cx: &mut QueueContext) {
             self.2 += 1;
             match self.0 {
-                1 => return,
+                1 => {}
                 2 => (0..2).for_each(|_| cx.drop(packet, &BUFFER)),
                 3 => (0..2).for_each(|_| cx.waiting.push(&mut self.1, packet)),
                 4 => {
