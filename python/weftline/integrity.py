@@ -14,7 +14,6 @@ import contextlib
 import errno
 import json
 import os
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 
 from weftline import _native
 from weftline.errors import DamagedError, InputError, ResultsWarning
+from weftline.outputs import replaced
 
 SMALL = ("summary.json", "scenario.toml")
 """Files of a run that Python reads itself."""
@@ -131,20 +131,8 @@ def refuse_results(folder: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text to a new file and move it to its place: the file is as before, or has all of the text."""
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        path.write_text(text, "utf-8")  # a device or a pipe, which has no earlier content to keep
-        return
-    if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    place = path.resolve() if path.is_symlink() else path
-    part = place.with_name(f".{os.getpid()}-{threading.get_ident()}.part")
-    try:
-        part.write_text(text, "utf-8")
-        os.replace(part, place)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise
+    with replaced(path) as file:
+        file.write_text(text, "utf-8")
 
 
 def sealed(fields: Mapping[str, Any]) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
@@ -54,24 +54,41 @@ def whole_file(name: str | os.PathLike[str]) -> Iterator[Path]:
     InputError
         If the file cannot be written.
     """
-    path = Path(name)
+    with contextlib.ExitStack() as stack:
+        try:
+            part = stack.enter_context(replaced(Path(name)))
+        except OSError as error:
+            raise InputError(f"{name}: {error.strerror or error}") from None
+        yield part
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Give a new file to write into that then takes the place of `path`; a device or a pipe is itself given.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
     if _is_stream(path):
         yield path
         return
-    place = path.resolve()
-    part = place.parent / f".{place.name}.{os.getpid()}-{threading.get_ident()}.part"
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    place = path.resolve() if path.is_symlink() else path
+    part = place.with_name(f".{os.getpid()}-{next(_NUMBERS)}.part")
     try:
-        try:
-            if path.is_dir():
-                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-            part.touch()
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from None
+        part.touch()
         yield part
         os.replace(part, place)
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+_NUMBERS = itertools.count()
+"""So that no two files of a process are written under one name."""
 
 
 def _is_stream(path: Path) -> bool:

@@ -231,13 +231,15 @@ class Experiment:
         InputError
             If it cannot be read.
         """
+        return _lists(self._published("")) if (self.folder / "published.json").is_file() else []
+
+    def _published(self, without: str) -> Any:
+        """Return what published.json holds; `without` is stated where it cannot be read."""
         path = self.folder / "published.json"
-        if not path.is_file():
-            return []
         try:
-            return _lists(json.loads(path.read_text("utf-8")))
+            return json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(f"{path}: {without}{error}") from None
 
     def published_values(self, key: str) -> list[dict[str, Any]]:
         """Return what published.json has under a key.
@@ -247,11 +249,7 @@ class Experiment:
         InputError
             If it has no such key, or cannot be read.
         """
-        path = self.folder / "published.json"
-        try:
-            data = json.loads(path.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise InputError(f'{path}: no published values "{key}": {error}') from None
+        path, data = self.folder / "published.json", self._published(f'no published values "{key}": ')
         known = _lists(data)
         if key not in known:
             raise InputError(
@@ -267,7 +265,7 @@ class Experiment:
         ]
 
 
-def _lists(data: object) -> list[str]:
+def _lists(data: Any) -> list[str]:
     return [name for name in data if isinstance(data[name], list)] if isinstance(data, dict) else []
 
 

@@ -84,10 +84,12 @@ impl Output {
         let bytes = file.metadata().map_err(|error| format!("out: {name}: {error}"))?.len();
         let mut output = Output { name, file, bytes };
         let end = output.end()?;
-        // Who was killed while it wrote left a part of a row, which the next row would continue.
+        // Who was killed while it wrote left a part of a row, which the next row would continue; or a whole one without its end.
         let whole = end.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
-        let part = (end.len() - whole) as u64;
-        output.cut(output.bytes - part)?;
+        match serde_json::from_slice::<Value>(&end[whole..]) {
+            Ok(Value::Object(_)) => output.append("\n")?,
+            _ => output.cut(output.bytes - (end.len() - whole) as u64)?,
+        }
         Ok(output)
     }
 
@@ -112,7 +114,10 @@ impl Output {
         if rows.is_empty() {
             return Ok(());
         }
-        let text: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        self.append(&rows.iter().map(|row| format!("{row}\n")).collect::<String>())
+    }
+
+    fn append(&mut self, text: &str) -> Result<(), String> {
         if let Err(error) = self.file.write_all(text.as_bytes()) {
             // No half of a row stays.
             let _ = self.file.set_len(self.bytes);
@@ -128,5 +133,31 @@ impl Output {
             self.bytes = length;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn of_a_last_row_only_a_part_is_cut_off() {
+        let folder = std::env::temp_dir().join(format!("weftline-rows-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (before, after, last) in [
+            ("", "", 0),
+            ("{\"event\":1}\n", "{\"event\":1}\n", 1),
+            ("{\"event\":1}\n{\"event\":2}", "{\"event\":1}\n{\"event\":2}\n", 2),
+            ("{\"event\":1}\n{\"event\":2,\"ki", "{\"event\":1}\n", 1),
+            ("{\"eve", "", 0),
+        ] {
+            let path = folder.join("events.jsonl");
+            fs::write(&path, before).unwrap();
+            let mut output = Output::open(&folder, "events.jsonl").unwrap();
+            assert_eq!((output.last("event"), output.bytes), (Ok(last), after.len() as u64), "{before}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), after);
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -274,7 +274,8 @@ impl Discipline for FqCodel {
     /// Queues are found to be empty one after the other, until none is left in a list.
     #[inline]
     fn rest(&mut self) {
-        for place in self.new.drain(..).chain(self.old.drain(..)) {
+        // Mostly one or none: `drain` takes longer.
+        while let Some(place) = self.new.pop_front().or_else(|| self.old.pop_front()) {
             let queue = &mut self.queues[place as usize];
             queue.active = false;
             queue.codel.rest();

@@ -228,6 +228,7 @@ pub fn derived_times(law: &WindowConfig, base_rtt: Time) -> Vec<(&'static str, O
 pub fn warnings_of_law(
     law: &WindowConfig,
     packet: u32,
+    subflows: u8,
     base_rtt: Time,
     (rtt, held): (Time, u64),
 ) -> Vec<String> {
@@ -235,14 +236,21 @@ pub fn warnings_of_law(
     let far = far.map(|(key, published, auto)| {
         far_text(key, published, auto, format_args!("a base RTT of {base_rtt}"))
     });
-    let short = law.max_packets().filter(|(_, packets)| packets * f64::from(packet) < held as f64);
+    let bytes = |packets: f64| packets * f64::from(packet) * f64::from(subflows);
+    let short = law.max_packets().filter(|&(_, packets)| bytes(packets) < held as f64);
     let short = short.map(|(key, packets)| {
-        let max_rate = Rate((packets * f64::from(packet) * 8e12 / rtt.0.max(1) as f64) as u64);
-        format!(
-            "transport.controller.{key} = {packets}: a flow over a path with a base RTT of {rtt} sends at most {max_rate}; its links \
-             hold {} packets",
-            held.div_ceil(packet.max(1).into())
-        )
+        let max_rate = Rate((bytes(packets) * 8e12 / rtt.0.max(1) as f64) as u64);
+        let held = held.div_ceil(packet.max(1).into());
+        let what = match subflows {
+            1 => format!(
+                "a flow over a path with a base RTT of {rtt} sends at most {max_rate}; its links hold {held} packets"
+            ),
+            _ => format!(
+                "the {subflows} subflows of a connection over paths with a base RTT of {rtt} send at most {max_rate} together; \
+                 the links of one such path hold {held} packets"
+            ),
+        };
+        format!("transport.controller.{key} = {packets}: {what}")
     });
     far.into_iter().chain(short).collect()
 }

@@ -385,7 +385,7 @@ impl TransportParameters for RdmaConfig {
             let packet = framing.data_bytes(framing.payload) as u32;
             let (rtt, held) = run.fullest_path(self.mtu, Self::DOC.name);
             let held = (rtt, held.min(window.unwrap_or(u64::MAX)));
-            let of_law = warnings_of_law(&own.law, packet, base_rtt, held);
+            let of_law = warnings_of_law(&own.law, packet, 1, base_rtt, held);
             return narrow.into_iter().chain(of_law).collect();
         }
         let mut found: Vec<String> = narrow.into_iter().collect();
