@@ -327,7 +327,7 @@ def test_digests_with_the_ids_of_a_gml_file_are_answered_with_the_ids_of_its_swi
 
 
 def test_values_state_how_many_digests_may_be_of_the_route_after_them():
-    from weftline.cli.pint import report_rows
+    from weftline.cli.pint_decode import report_rows
 
     hop = {"samples": 9, "quantiles": [{"quantile": 0.5, "value": 40.0}]}
     queries = {
@@ -363,7 +363,7 @@ def test_a_path_that_network_and_ends_leave_alone_is_known_after_no_digest_and_c
 
 
 def test_a_path_that_its_digests_contradict_is_marked_and_names_no_hops():
-    from weftline.cli.pint import report_rows
+    from weftline.cli.pint_decode import report_rows
 
     after = {"decoded_after": None, "confirmed_after": None}
     path = {"hops": [7, 8], "candidates": [1, 1], "digests": 9, **after, "contradicted": True}
@@ -378,7 +378,7 @@ def test_a_path_that_its_digests_contradict_is_marked_and_names_no_hops():
 
 
 def test_a_warning_states_that_over_half_of_the_ids_repeat():
-    from weftline.cli.pint import _repeated
+    from weftline.cli.pint_decode import _repeated
 
     assert _repeated({"digests": 10, "repeated": 5}) == []
     [warning] = _repeated({"digests": 3_000, "repeated": 2_999})

@@ -376,7 +376,7 @@ def _hop(row: dict[str, Any]) -> str:
 
 def _pint(reports: list[dict[str, Any]], plan: str | None) -> str:
     from weftline import pint
-    from weftline.cli.pint import CEILING, CEILING_NOTE, report_rows
+    from weftline.cli.pint_decode import CEILING, CEILING_NOTE, report_rows
 
     if not reports or plan is None:
         return ""
@@ -405,7 +405,7 @@ def _change(row: dict[str, Any], several: bool, namespaces: bool) -> tuple[str, 
         at = f" at {_place(row, several)}" if several else ""
         return f"{_flow(row, namespaces)}{at}", _path(row["before"]), _path(row["after"])
     if row["kind"].startswith("pint "):
-        from weftline.cli.pint import flow_text
+        from weftline.cli.pint_decode import flow_text
 
         return flow_text(row["flow"]), _text(row.get("from")), _text(row.get("to"))
     return f"node {row['node']}", str(row["usual"]), str(row["level"])

@@ -1,6 +1,6 @@
-"""The command line: `weftline demo`, `run`, `check`, `list`, `reproduce`, `report`, `compare`, `bench`,
-`schema`, `sweep`, `query`, `pint`, `why`; `pcap` and `import` are in `packets`, `new`, `explain`,
-`completions`, `view` and `doctor` in `discover`.
+"""The command line: `weftline demo`, `run`, `check`, `list`, `bench` and `schema`; `report` and `compare` are
+in `results`, `sweep` and `query` in `store`, `pcap` and `import` in `packets`, `new`, `explain`,
+`completions`, `view` and `doctor` in `discover`, others in the file of their name.
 
 Exit status: 0 done, 1 the run failed, was interrupted or reached its memory limit, 2 the input was wrong.
 Only what a command needs is imported.
@@ -153,6 +153,8 @@ class _Parser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
+    from weftline.cli import collect, discover, jobs, lab, packets, pint, reproduce, results, store, why
+
     top = _Parser(
         prog="weftline",
         description="A packet-level simulator for datacenter fabrics.",
@@ -219,66 +221,8 @@ def parser() -> argparse.ArgumentParser:
     listed.add_argument("kind", nargs="?", metavar="KIND", help="one of: " + ", ".join(KINDS))
     arguments.add_json(listed)
 
-    _reproduce_options(
-        command(
-            "reproduce",
-            _reproduce,
-            "run the experiment of a published table or figure and compare with the published numbers",
-        )
-    )
-
-    report = command("report", _report, "write one HTML page over runs, or over a sweep")
-    report.add_argument(
-        "folders", nargs="+", metavar="DIR", help="folder of a run, of a sweep, or a result store"
-    )
-    arguments.add_out(
-        report,
-        "FILE.html",
-        "file of the page (default: report.html in the folder, or next to a sweep's folder)",
-    )
-    report.add_argument("--title", default="", metavar="TEXT", help="the page's title")
-    report.add_argument("--question", default="", metavar="TEXT", help="the question that the page answers")
-    arguments.add_json(report)
-    report.add_argument(
-        "--why",
-        type=arguments.count,
-        default=0,
-        metavar="N",
-        help="also say why the N slowest flows of each run were slow, by running it again",
-    )
-
-    compare = command("compare", _compare, "compare runs, or the settings of scenarios")
-    compare.add_argument(
-        "folders",
-        nargs="+",
-        metavar="DIR",
-        help="folders of runs or sweeps; runs that differ only in the seed are averaged. Or scenarios "
-        "(SCENARIO.toml): the settings in force that differ",
-    )
-    compare.add_argument(
-        "--against", metavar="LABEL", help="baseline of the differences (default: the first line)"
-    )
-    compare.add_argument(
-        "--label",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="what a line is called; given once for each line, in their order",
-    )
-    for option, metavar, what in (
-        ("--group", "NAME", "only flows of this group count"),
-        ("--min-size", "SIZE", "only flows of at least this size count, such as 10KB"),
-        ("--max-size", "SIZE", "only flows of at most this size count"),
-        (
-            "--warmup",
-            "TIME",
-            "flows that start in this time, or share such as 10%%, of the arrivals do not count",
-        ),
-        ("--drain", "TIME", "flows that start in this time or share at the end do not count"),
-    ):
-        compare.add_argument(option, metavar=metavar, help=f"{what} (default: as the report of a sweep says)")
-    arguments.add_out(compare, "FILE.html", "also write a page with the figures")
-    arguments.add_json(compare)
+    reproduce.add_to(command)
+    results.add_to(command)
 
     bench = command("bench", _bench, "measure packet-hops per CPU second on the standard workloads")
     bench.add_argument(
@@ -314,32 +258,20 @@ def parser() -> argparse.ArgumentParser:
     # One run of one workload, for the process that measures it.
     bench.add_argument("--one", metavar="WORKLOAD", help=argparse.SUPPRESS)
 
-    from weftline.cli import jobs, why
-
     why.add_to(command)
     jobs.add_to(command)
 
     schema = command("schema", _schema, "print the JSON Schema of the scenario file")
     arguments.add_json(schema, "print JSON, as without it")
 
-    from weftline.cli import store
-
     store.add_to(command)
-
-    from weftline.cli import pint
 
     pint.add_to(command("pint", None, "plan, encode, decode and evaluate PINT telemetry"), _Parser)
 
-    from weftline.cli import packets
-
     packets.add_to(command)
-
-    from weftline.cli import collect, lab
 
     collect.add_to(command)
     lab.add_to(command)
-
-    from weftline.cli import discover
 
     discover.add_to(command)
     return top
@@ -352,73 +284,6 @@ def _scenario_options(command: argparse.ArgumentParser) -> None:
         "--seed", type=arguments.whole(0, 2**63 - 1), metavar="N", help="seed of every random stream"
     )
     arguments.add_controllers(command)
-
-
-def _reproduce_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "experiment",
-        nargs="?",
-        metavar="EXPERIMENT",
-        help="name of the experiment; `weftline list experiments` lists them",
-    )
-    command.add_argument(
-        "--all",
-        action="store_true",
-        help="run every experiment that the ledger of claims names, then write the "
-        "ledger; finished experiments are not repeated",
-    )
-    command.add_argument(
-        "--skip",
-        action="append",
-        metavar="EXPERIMENT",
-        help="with --all or --published: skip an experiment; may be given several times",
-    )
-    command.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print what is left and how long it takes; run nothing",
-    )
-    command.add_argument(
-        "--published",
-        action="store_true",
-        help="run what has to have the published size to decide claims, of all experiments or one, in order",
-    )
-    command.add_argument(
-        "--budget", metavar="TIME", help="with --published: limit of the time of all of it (default 16h)"
-    )
-    command.add_argument(
-        "--sitting",
-        metavar="TIME",
-        help="with --published: end this call before it takes longer, such as 2.5h",
-    )
-    command.add_argument(
-        "--full", action="store_true", help="run the published size instead of the small default"
-    )
-    command.add_argument("--duration", metavar="TIME", help="time in which flows arrive, such as 5ms")
-    command.add_argument(
-        "--seconds", type=arguments.seconds, metavar="N", help="--duration in seconds, such as 30 or 0.5"
-    )
-    command.add_argument(
-        "--rows", metavar="LIST", help="rows of a table, such as 1-10,12, at either size (as --only row=LIST)"
-    )
-    command.add_argument("--hosts", type=arguments.count, metavar="N", help="how many hosts")
-    command.add_argument(
-        "--seeds",
-        metavar="LIST",
-        help="seeds, such as 1-5 or 1,2,7; numbers are means over them, curves over time those of the first",
-    )
-    arguments.add_out(
-        command, "DIR", "folder for points and page (default out/experiments/NAME; with --all out)"
-    )
-    command.add_argument(
-        "--only",
-        action="append",
-        metavar="AXIS=VARIANT",
-        help='run a part: such as --only load="50 %%" --only scheme=DCTCP, numbers also as --only row=1-3,7; '
-        "may be given several times",
-    )
-    arguments.add_places(command)
-    arguments.add_output(command)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -566,97 +431,6 @@ def _demo(options: argparse.Namespace) -> int:
     from weftline.reproduce import demo
 
     return demo.command(options)
-
-
-def _reproduce(options: argparse.Namespace) -> int:
-    from weftline.reproduce import runner
-
-    if (options.experiment or "").startswith("lab-"):
-        from weftline.lab import experiment
-
-        return experiment.command(options)
-    return runner.command(options)
-
-
-def _report(options: argparse.Namespace) -> int:
-    from weftline.report import run_page
-
-    page = _without_damaged(
-        options.folders,
-        lambda: run_page.of_folders(
-            options.folders,
-            options.out,
-            title=options.title,
-            question=options.question,
-            answers=options.why,
-        ),
-    )
-    if options.json:
-        arguments.print_json({"page": str(page)})
-    else:
-        print(page)
-    return DONE
-
-
-def _without_damaged(folders: Sequence[str], do: Callable[..., Any]) -> Any:
-    """Return what `do` returns; once more without runs of stores that turn out to be damaged."""
-    from pathlib import Path
-
-    from weftline.errors import InputError, RunFailed
-    from weftline.sweeps.store import Store
-
-    try:
-        return do()
-    except (InputError, RunFailed):
-        stores = [Store(folder) for folder in map(Path, folders) if Store.is_at(folder)]
-        if sum(store.suspect_damaged() for store in stores) == 0:
-            raise
-    return do()
-
-
-def _compare(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    scenarios = [name for name in options.folders if name.endswith(".toml") and not Path(name).is_dir()]
-    if len(scenarios) == len(options.folders):
-        from weftline.cli import differences
-
-        return differences.command(options)
-    if scenarios:
-        from weftline.errors import InputError
-
-        raise InputError(
-            f"{scenarios[0]}: is a scenario; expected the folder of a run, or scenarios (.toml) alone"
-        )
-    from weftline import terminal
-    from weftline.errors import Conflict
-    from weftline.measures import comparison
-    from weftline.report import run_page
-
-    choice = comparison.chosen_flows(
-        prefix="--",
-        **{key: getattr(options, key) for key in ("group", "min_size", "max_size", "warmup", "drain")},
-    )
-
-    def compare() -> Any:
-        compared = comparison.comparison_of(
-            options.folders, against=options.against, labels=options.label, choice=choice
-        )
-        colour = terminal.has_colour(sys.stdout)
-        return compared, compared.as_json() if options.json else compared.text(colour=colour)
-
-    compared, shown = _without_damaged(options.folders, compare)
-    found = compared.lines
-    if options.json:
-        arguments.print_json(shown)
-    else:
-        print(shown)
-    for text in compared.warnings:
-        terminal.say("error" if isinstance(text, Conflict) else "warning", text)
-    if options.out:
-        page = run_page.write(found, Path(options.out))
-        print(f"page: {page}", file=sys.stderr if options.json else sys.stdout)
-    return DONE
 
 
 def _bench(options: argparse.Namespace) -> int:
