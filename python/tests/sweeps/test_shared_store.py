@@ -9,7 +9,7 @@ import texts
 
 import weftline
 from weftline.cli.main import main
-from weftline.errors import RunFailed
+from weftline.errors import InputError, RunFailed
 from weftline.sweeps import executor, runner, sweepfile
 
 
@@ -68,3 +68,40 @@ def test_a_store_that_cannot_be_written_is_named_when_a_sweep_begins(two, tmp_pa
         weftline.sweep(two[0], out=tmp_path / "s")
     assert main(["sweep", str(two[0]), "--out", str(tmp_path / "s")]) == 1
     assert "json: the disk is full" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_a_finished_sweep_is_shown_where_its_store_cannot_be_written(
+    two, tmp_path, monkeypatch, capsys, code
+):
+    def refuse(part, path):
+        os.unlink(part)
+        raise OSError(code, os.strerror(code))
+
+    folder = tmp_path / "s"
+    found = weftline.sweep(two[0], out=folder)
+    assert main(["sweep", str(two[0]), "--out", str(folder)]) == 0
+    whole = capsys.readouterr().out
+    monkeypatch.setattr("os.replace", refuse)
+    with pytest.warns(weftline.WeftlineWarning, match="the tables are not written into the store"):
+        assert weftline.sweep(two[0], out=folder).rows == found.rows
+    assert main(["sweep", str(two[0]), "--out", str(folder)]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == whole.replace(", tables in points.csv and table.csv", "")
+    assert "note: " in printed.err and "the tables are not written into the store" in printed.err
+    # What is left to run cannot be stored.
+    two[1].write_text(two[1].read_text().replace("1ms", "3ms"))
+    with pytest.raises(RunFailed, match=r"s/digests\.json: "):
+        weftline.sweep(two[1], out=folder)
+
+
+def test_sweeps_of_other_names_do_not_share_a_folder_by_default(engine, scenario, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def sweep(name, **options):
+        return weftline.sweep(scenario, {"workload.0.load": [0.3]}, name=name, **options)
+
+    assert str(sweep("a b").path) == str(sweep("a b").path) == "out/sweeps/a-b"
+    with pytest.raises(InputError, match='out/sweeps/a-b: has the results of the sweep "a b"'):
+        sweep("a-b")
+    assert sweep("a-b", out="out/sweeps/a-b").name == "a-b", "a folder that is given may be shared"

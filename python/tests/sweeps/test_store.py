@@ -1,6 +1,5 @@
 """The result store and the executor: whole results or none, nothing run twice, whatever ends the process."""
 
-import errno
 import os
 import subprocess
 import sys
@@ -116,11 +115,11 @@ def test_a_panic_of_the_engine_is_an_error_of_that_point(engine, kept, scenario)
     assert len(outcome.failed) == 4 and "please report it: index out of bounds" in outcome.failed[0][1]
 
 
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_or_quota_ends_the_sweep_and_blames_no_point(engine, kept, scenario, code):
+@pytest.mark.parametrize("code", executor.NO_ROOM)
+def test_a_place_where_no_run_can_be_stored_ends_the_sweep_and_blames_no_point(engine, kept, scenario, code):
     engine.outcome = RunFailed(f"flows.parquet: {os.strerror(code)} (os error {code})")
     outcome = run(points_of(kept, scenario), kept)
-    assert "the disk is full" in outcome.stopped and not outcome.failed
+    assert executor.NO_ROOM[code] in outcome.stopped and not outcome.failed
     assert not list((kept.path / "failed").iterdir())
 
 

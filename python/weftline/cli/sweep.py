@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from weftline import quantities, terminal
@@ -24,7 +23,7 @@ from weftline.terminal import ProgressLine, wrapped
 def command(options: argparse.Namespace) -> int:
     """Do what the command line asks for and return the exit status."""
     sweep = sweepfile.load(options.sweep)
-    plan = runner.plan(sweep, Path(options.out) if options.out else runner.default_folder(sweep))
+    plan = runner.plan(sweep, runner.folder_of(sweep, options.out or None))
     quiet = options.quiet or options.json
     if not quiet:
         print(wrapped(sweep.question or sweep.name))
@@ -63,7 +62,7 @@ def _end(
         try:
             _show_and_write(plan, result, outcome, options)
         except (InputError, RunFailed) as error:
-            moved = runner.put_damaged_aside(result, error)
+            moved = [] if outcome.unwritten else runner.put_damaged_aside(result, error)
             if not moved:
                 raise
             outcome.remarks += moved
@@ -81,7 +80,8 @@ def _end(
     elif outcome.interrupted:
         print(f"interrupted; {going_on}", file=sys.stderr)
     if not (options.quiet or options.json):
-        done = ", tables in points.csv and table.csv" if whole and result.cells else ""
+        written = whole and result.cells and not outcome.unwritten
+        done = ", tables in points.csv and table.csv" if written else ""
         print(f"store: {plan.path}{done}")
     return 1 if outcome.failed or outcome.stopped or outcome.interrupted else 0
 
@@ -89,6 +89,8 @@ def _end(
 def _show_and_write(plan: Plan, result: SweepResult, outcome: Outcome, options: argparse.Namespace) -> None:
     """Show the tables and write them into the store; a damaged run is found while they are made."""
     _show(result, options)
+    if outcome.unwritten:
+        return
     try:
         runner.write_tables(plan, result)
     except OSError as error:

@@ -4,8 +4,8 @@ The engine lets go of the interpreter's lock while it runs, so threads use every
 next point, holds it in the store, runs it into a folder of its own and moves that to its place. A point
 begins only when the memory it is expected to need is free, or when nothing else runs.
 
-An error of one point is recorded and the others continue. A full disk ends
-everything, since no point could continue.
+An error of one point is recorded and the others continue. A full disk ends everything, since no point could
+continue.
 """
 
 from __future__ import annotations
@@ -33,8 +33,13 @@ from weftline.terminal import share_done
 
 MIN_FREE_BYTES = 4 << 20
 """With less room on the disk a failed run is taken for one that found no room."""
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
-"""Errors by which no further run could be stored: a full disk, and a quota that is used up."""
+NO_ROOM = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the quota of the disk is used up",
+    errno.EFBIG: "a file is larger than allowed (ulimit -f)",
+    errno.EROFS: "the file system can only be read",
+}
+"""Errors of the place where runs are stored, whatever is run, and what they mean."""
 AROUND_SECONDS = 0.004
 """Time of a run outside its simulation: read the scenario, write the folder (10 000 runs of 20 flows)."""
 _LET_GO_SECONDS = 1.0
@@ -62,6 +67,8 @@ class Outcome:
     interrupted: bool = False
     stopped: str = ""
     """Why no point could continue, if so."""
+    unwritten: bool = False
+    """Nothing was left to run, and nothing can be written into the store: a remark states why."""
     remarks: list[str] = field(default_factory=list)
 
 
@@ -399,9 +406,9 @@ class _Work:
             with self._changed:
                 self._outcome.ran += 1
             return
-        if is_full_disk(why, self._store.path):
+        if room := no_room(why, self._store.path):
             shutil.rmtree(part, ignore_errors=True)
-            self.stop(f"{self._store.path}: the disk is full ({why})")
+            self.stop(f"{self._store.path}: {room} ({why})")
             return
         self._lost(point, self._store.fail(point, why, part))
 
@@ -443,18 +450,23 @@ def _raise_in(thread: int, what: type[BaseException] | None) -> None:
     )
 
 
-def is_full_disk(why: str, path: Path) -> bool:
-    """Return whether a run failed because the disk, or the user's share of it, is full."""
-    try:
-        scarce = shutil.disk_usage(path).free < MIN_FREE_BYTES
-    except OSError:
-        scarce = False
-    return scarce or any(f"os error {code})" in why or os.strerror(code) in why for code in NO_ROOM)
+def no_room(why: str, path: Path | None = None) -> str:
+    """Return which error of the place where runs are stored a run failed with, "" if with another one.
+
+    With a path, little room on its disk is taken for the reason of any error.
+    """
+    for code, text in NO_ROOM.items():
+        if f"os error {code})" in why or os.strerror(code) in why:
+            return text
+    with contextlib.suppress(OSError):
+        if path is not None and shutil.disk_usage(path).free < MIN_FREE_BYTES:
+            return NO_ROOM[errno.ENOSPC]
+    return ""
 
 
 def error_text(error: OSError, store: Store) -> str:
     """Return what an error of the file system means for a store."""
-    what = "the disk is full" if error.errno == errno.ENOSPC else error.strerror or str(error)
+    what = NO_ROOM.get(error.errno or 0) or error.strerror or str(error)
     return f"{error.filename or store.path}: {what}"
 
 

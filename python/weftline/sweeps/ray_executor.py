@@ -353,6 +353,9 @@ class _Work:
             reported = writers.map(lambda one: self._keep(*one), whole)
             damage = {point.key: why for (point, _), why in zip(whole, reported, strict=True)}
         for point, result in found:
+            if executor.no_room(result.get("error", "")):
+                self.outcome.stopped = f"node {answer['node']}: {result['error']}"
+                continue
             if "error" in result:
                 part = self._written(point, result.get("files") or {})
                 self._fail(point, result["error"], part, named=result.get("folder", ""))

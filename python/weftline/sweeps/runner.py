@@ -190,15 +190,23 @@ def run(
     Raises
     ------
     RunFailed
-        If the store cannot be written, as on a full disk.
+        If the store cannot be written, as on a full disk, and something is left to run.
     """
+    wanted = plan.points if only is None else only
+    jobs = jobs or max(1, executor.cores() // max(1, threads))
     try:
         kept = Store.create(plan.path)
         write_description(plan)
     except OSError as error:
-        raise RunFailed(executor.error_text(error, Store(plan.path))) from None
-    wanted = plan.points if only is None else only
-    jobs = jobs or max(1, executor.cores() // max(1, threads))
+        why = executor.error_text(error, Store(plan.path))
+        left, known = executor.waiting(wanted, Store(plan.path), retry=retry, touch=False)
+        if left:
+            raise RunFailed(why) from None
+        if announce:
+            announce(0, len(known.failed), estimate([], jobs=jobs))
+        known.unwritten = True
+        known.remarks.append(f"{why}: the tables are not written into the store")
+        return result_of(plan), known
     left, known = executor.waiting(wanted, kept, retry=retry, touch=False)
     expected = estimate(left, jobs=jobs)
     if announce:
@@ -260,7 +268,7 @@ def write_description(plan: Plan) -> None:
     Tables that a sweep made by another report are removed: this one makes its own when it ends.
     """
     about = described(plan)
-    if _report_at(plan.path) != about["report"]:
+    if _description_at(plan.path).get("report") != about["report"]:
         Store(plan.path).remove([store_files.POINTS, store_files.ESTIMATES])
     store.write_whole(plan.path / FILE, integrity.sealed(about))
 
@@ -277,21 +285,34 @@ def write_tables(plan: Plan, result: SweepResult) -> None:
 
 def _is_described(plan: Plan) -> bool:
     """Return whether the store describes this sweep."""
+    return _description_at(plan.path) == described(plan)
+
+
+def _description_at(path: Path) -> dict[str, Any]:
+    """Return what the store at `path` describes itself as, nothing if it is not known."""
     with contextlib.suppress(OSError, ValueError, InputError):
-        return bool(integrity.unsealed((plan.path / FILE).read_bytes())[0] == described(plan))
-    return False
+        return integrity.unsealed((path / FILE).read_bytes())[0]
+    return {}
 
 
-def _report_at(path: Path) -> object:
-    """Return the report of the sweep whose store is at `path`, None if it is not known."""
-    with contextlib.suppress(OSError, ValueError, InputError):
-        return integrity.unsealed((path / FILE).read_bytes())[0].get("report")
-    return None
+def folder_of(sweep: Sweep, out: str | os.PathLike[str] | None) -> Path:
+    """Return where the store of a sweep is: in `out`, or by default in ``out/sweeps/NAME``.
 
-
-def default_folder(sweep: Sweep) -> Path:
-    """Return where a sweep's store is by default: ``out/sweeps/NAME``."""
-    return Path("out") / "sweeps" / sweep.name.strip().replace(" ", "-")
+    Raises
+    ------
+    InputError
+        If the default folder is that of a sweep with another name.
+    """
+    if out is not None:
+        return Path(out)
+    folder = Path("out") / "sweeps" / sweep.name.strip().replace(" ", "-")
+    other = _description_at(folder).get("name", sweep.name)
+    if other != sweep.name:
+        raise InputError(
+            f'{folder}: has the results of the sweep "{other}", and this one is "{sweep.name}": choose '
+            "another name, or the folder with --out (in Python: out=)"
+        )
+    return folder
 
 
 def sweep(
@@ -386,7 +407,7 @@ def sweep(
     if seeds is not None:
         given["seeds"] = _values(seeds)
     asked = _sweep_of(scenario, over, given)
-    planned = plan(asked, Path(out) if out is not None else default_folder(asked))
+    planned = plan(asked, folder_of(asked, out))
     with _shown(progress) as show:
         result, outcome = run(planned, jobs=jobs, threads=threads, on=on, retry=retry, show=show)
     if outcome.interrupted:
@@ -395,7 +416,8 @@ def sweep(
         raise RunFailed(f"{outcome.stopped}; finished runs are kept in {planned.path}")
     result.remarks = [*outcome.remarks, *other_versions(planned), *planned.unused]
     try:
-        write_tables(planned, result)
+        if not outcome.unwritten:
+            write_tables(planned, result)
     except OSError as error:
         raise RunFailed(executor.error_text(error, Store(planned.path))) from None
     warn(result.warnings)
