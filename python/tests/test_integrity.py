@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import weftline
-from weftline import _native, integrity
+from weftline import _native, integrity, outputs
 from weftline.cli.main import main
 from weftline.errors import DamagedError, ResultsWarning
 from weftline.report.view import Catalogue
@@ -105,7 +105,7 @@ def test_a_page_is_written_through_a_link_and_to_a_device(run, tmp_path):
     (tmp_path / "link.html").symlink_to("target.html")
     assert main(["report", str(run.out), "--out", str(tmp_path / "link.html")]) == 0
     assert (tmp_path / "link.html").is_symlink() and (tmp_path / "target.html").stat().st_size > 1000
-    integrity.write_whole(Path(os.devnull), "lost")
+    outputs.write_whole(Path(os.devnull), "lost")
     assert not Path(os.devnull).is_file()
 
 

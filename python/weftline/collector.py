@@ -16,7 +16,7 @@ from typing import Any
 
 from weftline import integrity
 from weftline.errors import InputError, RunFailed, path_text
-from weftline.integrity import write_whole
+from weftline.outputs import write_whole
 from weftline.quantities import parse_bytes
 
 MIN_MEMORY = 65_536

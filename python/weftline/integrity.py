@@ -21,7 +21,7 @@ from typing import Any
 
 from weftline import _native
 from weftline.errors import DamagedError, InputError, ResultsWarning
-from weftline.outputs import replaced
+from weftline.outputs import write_whole
 
 SMALL = ("summary.json", "scenario.toml")
 """Files of a run that Python reads itself."""
@@ -127,12 +127,6 @@ def refuse_results(folder: Path) -> None:
             f"{folder}: holds the results of a run (weftline run), which need their folder for themselves: "
             "choose another folder with --out (in Python: out=)"
         )
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a text to a new file and move it to its place: the file is as before, or has all of the text."""
-    with replaced(path) as file:
-        file.write_text(text, "utf-8")
 
 
 def sealed(fields: Mapping[str, Any]) -> str:

@@ -52,24 +52,42 @@ def whole_file(name: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     InputError
+        If the file cannot be written; an earlier one that may not be written is not replaced.
+    """
+    path = Path(name)
+    try:
+        if path.is_file():
+            os.close(os.open(path, os.O_WRONLY))
+        with replaced(path) as part:
+            yield part
+    except OSError as error:
+        if error.filename != str(path):  # of another file
+            raise
+        raise InputError(f"{name}: {error.strerror or error}") from None
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a text to a new file and move it to its place: the file is as before, or has all of the text.
+
+    Raises
+    ------
+    OSError
         If the file cannot be written.
     """
-    with contextlib.ExitStack() as stack:
-        try:
-            part = stack.enter_context(replaced(Path(name)))
-        except OSError as error:
-            raise InputError(f"{name}: {error.strerror or error}") from None
-        yield part
+    with replaced(path) as file:
+        file.write_text(text, "utf-8")
 
 
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Give a new file to write into that then takes the place of `path`; a device or a pipe is itself given.
 
+    It has the permissions of the earlier file.
+
     Raises
     ------
     OSError
-        If the file cannot be written.
+        If the file cannot be written, with the name of `path`.
     """
     if _is_stream(path):
         yield path
@@ -77,11 +95,20 @@ def replaced(path: Path) -> Iterator[Path]:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     place = path.resolve() if path.is_symlink() else path
-    part = place.with_name(f".{os.getpid()}-{next(_NUMBERS)}.part")
+    # Processes on several machines may write into one folder.
+    host = os.uname().nodename if hasattr(os, "uname") else ""
+    part = place.with_name(f".{host}-{os.getpid()}-{next(_NUMBERS)}.part")
     try:
         part.touch()
+        with contextlib.suppress(OSError):
+            part.chmod(place.stat().st_mode & 0o777)
         yield part
         os.replace(part, place)
+    except OSError as error:
+        # An error of a write, as on a full disk, has no file name.
+        if error.filename in (None, str(part), part):
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)

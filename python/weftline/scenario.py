@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from weftline import _native, integrity, own_schemes, provenance, quantities, scenarios
 from weftline.errors import DamagedError, InputError, path_text, warn
 from weftline.kept_paths import KeptPath
+from weftline.outputs import write_whole
 from weftline.runs import Run
 
 if TYPE_CHECKING:
@@ -478,9 +479,7 @@ def _add_warnings(folder: Path, texts: list[str], *, sync: bool) -> None:
     path = folder / "summary.json"
     summary = json.loads(path.read_text("utf-8"))
     summary["warnings"] = [*(summary.get("warnings") or []), *texts]
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(summary, indent=2, ensure_ascii=False) + "\n", "utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps(summary, indent=2, ensure_ascii=False) + "\n")
     _native.write_digests(str(folder))
     if sync:
         _native.sync_files(str(folder))

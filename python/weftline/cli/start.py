@@ -10,8 +10,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from weftline import _native, integrity
+from weftline import _native
 from weftline.errors import InputError, RunFailed, nearest
+from weftline.outputs import write_whole
 
 TEMPLATES = Path(__file__).parents[1] / "templates"
 DEFAULT = "leaf-spine"
@@ -101,7 +102,7 @@ def _may_be_schema(path: Path) -> bool:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        integrity.write_whole(path, text)
+        write_whole(path, text)
     except (FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}; choose another --out") from None
     except OSError as error:

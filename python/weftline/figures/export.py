@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.figures.marks import COLOURS
+from weftline.outputs import replaced
 
 if TYPE_CHECKING:
     from weftline.figures.specs import Figure
@@ -59,7 +60,8 @@ def save(
     content = json.dumps(spec, indent=1).encode() if kind == "json" else drawn(spec, kind, dpi)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(content)
+        with replaced(place) as part:
+            part.write_bytes(content)
     except OSError as error:
         raise InputError(f"{place}: cannot be written: {error.strerror or error}") from None
     return place

@@ -29,6 +29,7 @@ from typing import Any
 from weftline.errors import InputError, RunFailed
 from weftline.lab import dctcp, engine_hosts, internet, ioam, ports
 from weftline.lab.plan import WIRES, Plan
+from weftline.outputs import write_whole
 
 RECORDS = Path("/run/weftline-lab")
 NAMED = Path("/run/netns")
@@ -262,10 +263,7 @@ def record(number: str, namespaces: dict[str, int], **more: Any) -> None:
     """
     RECORDS.mkdir(mode=0o755, parents=True, exist_ok=True)
     who = {"id": number, "pid": os.getpid(), "started": started(os.getpid())}
-    path = RECORDS / f"{number}.json"
-    draft = path.with_suffix(".new")
-    draft.write_text(json.dumps({**who, **more, "namespaces": namespaces}))
-    draft.replace(path)
+    write_whole(RECORDS / f"{number}.json", json.dumps({**who, **more, "namespaces": namespaces}))
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline.errors import InputError
+from weftline.outputs import whole_file
 from weftline.packets import captures, flows, hosts, observers, records, sampling
 
 FORMATS = ("auto", "pcap", "csv")
@@ -199,13 +200,7 @@ def write(imported: Imported, out: str | os.PathLike[str], *, group: str | None 
     InputError
         If the file cannot be written.
     """
-    part = Path(f"{out}.part")
-    try:
-        with open(part, "w", newline="", encoding="utf-8") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["src", "dst", "size_bytes", "start_ns", *(["group"] if group else [])])
-            rows.writerows([*row, group] if group else row for row in imported.rows)
-        os.replace(part, out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{out}: {error.strerror or error}") from None
+    with whole_file(out) as part, part.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(["src", "dst", "size_bytes", "start_ns", *(["group"] if group else [])])
+        rows.writerows([*row, group] if group else row for row in imported.rows)

@@ -18,6 +18,7 @@ from weftline import _native, integrity
 from weftline.errors import DamagedError, InputError, RunFailed, path_text, utf8
 from weftline.figures.network_view import NetworkView
 from weftline.figures.specs import Figure
+from weftline.outputs import write_whole
 from weftline.terminal import Table
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -115,7 +116,7 @@ def save(path: Path, text: str) -> Path:
     path = Path(path_text("--out", path))
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        integrity.write_whole(path, utf8("the page", text))
+        write_whole(path, utf8("the page", text))
     except (FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         raise InputError(f"{path}: no page can be there: {error.strerror}; choose another --out") from None
     except OSError as error:

@@ -26,6 +26,7 @@ from typing import Any
 
 from weftline import _native, integrity, provenance, quantities
 from weftline.errors import InputError, RunFailed, nearest
+from weftline.outputs import write_whole
 from weftline.report import page
 from weftline.report.page import Section
 from weftline.reproduce import cost, experiments, findings, ledger, runner, trials
@@ -33,7 +34,7 @@ from weftline.reproduce.experiments import Experiment
 from weftline.reproduce.runner import Size, chosen_size
 from weftline.sweeps import executor
 from weftline.sweeps.states import state_of
-from weftline.sweeps.store import Point, write_whole
+from weftline.sweeps.store import Point
 from weftline.terminal import ProgressLine
 
 GOING_ON = "interrupted; finished experiments are kept; run the same command to resume"

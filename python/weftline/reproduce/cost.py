@@ -33,6 +33,7 @@ from weftline import _native, integrity, quantities, scenarios
 from weftline.cli import bench
 from weftline.errors import InputError, RunFailed
 from weftline.measures import judgements, stats
+from weftline.outputs import write_whole
 from weftline.reproduce import claims, findings
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.scenario import Scenario
@@ -259,9 +260,7 @@ def _keep(file: Path, found: Sequence[dict[str, Any]]) -> None:
     """Write the runs of a point, at once or not at all."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(".part")
-        part.write_text(integrity.sealed({"runs": found}), "utf-8")
-        part.replace(file)
+        write_whole(file, integrity.sealed({"runs": found}))
     except OSError as error:
         raise InputError(
             f"{file}: cannot be written: {error.strerror or error}; choose another --out"

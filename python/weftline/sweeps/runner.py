@@ -14,6 +14,7 @@ from typing import Any
 from weftline import _native, integrity, scenarios
 from weftline.controllers import unused_text
 from weftline.errors import InputError, RunFailed, nearest, warn
+from weftline.outputs import write_whole
 from weftline.runs import Run
 from weftline.scenario import Scenario
 from weftline.sweeps import executor, store, store_files, sweepfile, tables
@@ -270,7 +271,7 @@ def write_description(plan: Plan) -> None:
     about = described(plan)
     if _description_at(plan.path).get("report") != about["report"]:
         Store(plan.path).remove([store_files.POINTS, store_files.ESTIMATES])
-    store.write_whole(plan.path / FILE, integrity.sealed(about))
+    write_whole(plan.path / FILE, integrity.sealed(about))
 
 
 def write_tables(plan: Plan, result: SweepResult) -> None:

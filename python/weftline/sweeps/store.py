@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING
 
 from weftline import _native, integrity, scenarios
 from weftline.errors import InputError
+from weftline.outputs import write_whole
 from weftline.scenario import Scenario, content_hash
 from weftline.sweeps import store_files
 from weftline.sweeps.index import Entry, Index, entry_of
@@ -477,18 +478,3 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
             return list(items)
     except OSError as error:
         raise InputError(f"{folder}: cannot be read: {error.strerror or error}") from None
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that it is there as a whole or not at all; an `OSError` has its name in any case."""
-    part = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.part")
-    try:
-        part.write_text(text, "utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        # An error of a write, as on a full disk, has no file name.
-        error.filename = str(path)
-        raise
-    finally:
-        with contextlib.suppress(FileNotFoundError):
-            part.unlink()

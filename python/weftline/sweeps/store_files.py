@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from weftline import _native, integrity
 from weftline.errors import DamagedError
+from weftline.outputs import write_whole
 
 if TYPE_CHECKING:
     from weftline.sweeps.store import Store
@@ -43,8 +44,6 @@ def repair(store: Store) -> list[str]:
 
 def begin(path: Path) -> None:
     """Make the digests.json of a store, which lists nothing yet."""
-    from weftline.sweeps.store import write_whole
-
     write_whole(path / DIGESTS, integrity.sealed({"kind": KIND, "files": {}}))
 
 
@@ -131,8 +130,6 @@ def _tables(store: Store, path: Path) -> list[str]:
 
 def uncover(path: Path, names: Collection[str]) -> None:
     """Take the digests of some files out of the digests.json of the store at `path`."""
-    from weftline.sweeps.store import write_whole
-
     with contextlib.suppress(FileNotFoundError):
         listed = integrity.read_sealed(path / DIGESTS, "`weftline sweep` writes it again")[0]["files"]
         kept = {name: digest for name, digest in listed.items() if name not in names}
