@@ -10,7 +10,7 @@ import pytest
 import weftline
 from weftline import _native
 from weftline.errors import InputError
-from weftline.lab import engine_ports, goodput, plan, runs
+from weftline.lab import engine_ports, goodput, kernel_hosts, plan, runs
 from weftline.lab.experiment import FILE, Experiment
 
 pytestmark = pytest.mark.skipif(
@@ -25,6 +25,9 @@ def test_the_engine_has_the_ports_where_the_kernel_has_not(dumbbell: Path) -> No
         ("seed=1", False),
         ('switch.queue={ kind = "fq-codel" }', True),
         ("switch.ecn.enabled=true", True),
+        ("switch.queue.packets=20", True),
+        ('switch.queue={ kind = "fifo", packets = 20 }', False),
+        ("switch.queue.nic_packets=1", True),
     ]:
         values = runs.scenario_of(str(dumbbell), [change], None).values
         assert engine_ports.wanted(values, "auto") is expected
@@ -42,11 +45,38 @@ def test_a_plan_names_every_direction_and_every_host(dumbbell: Path) -> None:
     assert made.nodes[bottleneck["node"]].name == "s0" and bottleneck["local"] == 2
 
 
+def test_queues_of_hosts_do_not_follow_from_those_of_switches(dumbbell: Path) -> None:
+    for change in ("seed=1", "switch.queue.nic_packets=1", 'switch.queue={ kind = "fifo", packets = 20 }'):
+        made = plan.make(runs.scenario_of(str(dumbbell), [change], None), KERNEL, [], engine=True)
+        hosts = [end.port for end in made.ends() if not end.port.is_switch]
+        assert {(port.queue_bytes, port.queue_packets) for port in hosts} == {(kernel_hosts.NIC_QUEUE, 0)}
+        assert any("queues of hosts" in text for text in made.differs)
+
+
 @pytest.mark.parametrize("queue", ['{ kind = "fifo" }', '{ kind = "pfabric" }'])
 def test_a_discipline_without_a_buffer_of_its_own_is_refused(queue: str, dumbbell: Path) -> None:
     scenario = runs.scenario_of(str(dumbbell), [f"switch.queue={queue}"], None)
     with pytest.raises(InputError, match="limit of its own"):
         plan.make(scenario, KERNEL, [], engine=True)
+
+
+@pytest.mark.parametrize(("policy", "fits"), [("hash", True), ("round-robin", False), ("all", False)])
+def test_hosts_of_the_kernel_have_one_way_to_choose_a_nic(policy: str, fits: bool, tmp_path: Path) -> None:
+    file = tmp_path / "planes.toml"
+    flow = '{ src = 0, dst = 2, size = "1MB" }'
+    file.write_text(
+        f"""
+topology = {{ kind = "hpn", segments = 1, nodes_per_segment = 2, gpus = 2 }}
+host.nic_policy = "{policy}"
+transport.kind = "tcp"
+switch.queue = {{ kind = "fifo", limit = "100KB" }}
+workload = [{{ kind = "flows", flows = [{flow}] }}]
+"""
+    )
+    values = runs.scenario_of(str(file), [], None).values
+    found = plan.problems(values, KERNEL)
+    assert found == [] if fits else "host.nic_policy" in found[0]
+    assert plan.problems(values, KERNEL, hosts=True) == []
 
 
 def test_each_group_has_one_controller_and_settings_are_those_of_all(dumbbell: Path) -> None:

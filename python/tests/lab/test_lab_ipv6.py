@@ -97,6 +97,7 @@ def test_what_does_not_run_over_ipv6_is_an_error_with_the_way_out() -> None:
     assert 'kind = "hula" knows hosts by IPv4' in internet.problems(values, engine=False, hosts=False)[0]
     assert 'set transport.kind = "tcp"' in ioam.problems(values)[0]
     assert internet.chosen(None, traced=True) == 6 and internet.chosen(None, traced=False) == 4
+    assert internet.differs() == ["packets are IPv6: 20 bytes longer than the simulated ones"]
     with pytest.raises(InputError, match="leave --ip 4 out"):
         internet.chosen(4, traced=True)
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from weftline import _native
 from weftline.lab import ecn_switches
+from weftline.lab.resolved import size
 
 if TYPE_CHECKING:
     from weftline.lab.plan import End, Plan
@@ -32,8 +33,25 @@ def wanted(values: dict[str, Any], asked: Ports, *, hosts: bool = False) -> bool
     if asked != "auto":
         return asked == "engine"
     switch = values.get("switch", {})
+    queue = switch.get("queue", {})
     marks = ecn_switches.wanted(values) and not hosts
-    return bool(switch.get("queue", {}).get("kind") != "fifo" or switch.get("port") or marks)
+    return bool(queue.get("kind") != "fifo" or beyond_kernel(queue) or switch.get("port") or marks)
+
+
+def beyond_kernel(queue: dict[str, Any]) -> list[str]:
+    """Return what of a FIFO no port of the kernel has, each as a sentence."""
+    found = []
+    if size(queue.get("limit")) and queue.get("packets"):
+        found.append(
+            f"switch.queue: ports of the kernel have one limit, and here are two (packets = "
+            f'{queue["packets"]}, limit = "{queue["limit"]}"): leave one out, or leave --ports out'
+        )
+    if queue.get("nic_packets"):
+        found.append(
+            f"switch.queue.nic_packets = {queue['nic_packets']}: behind the queue of the kernel's ports "
+            "there is no other: leave it out, or leave --ports out"
+        )
+    return found
 
 
 def takes_marks(values: dict[str, Any]) -> bool:

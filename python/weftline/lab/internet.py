@@ -122,6 +122,7 @@ def chosen(asked: int | None, *, traced: bool) -> int:
     return asked or (6 if traced else 4)
 
 
-def differs(extra_bytes: int) -> list[str]:
+def differs() -> list[str]:
     """Return what the two engines do not have alike over IPv6."""
-    return [f"packets are IPv6: {extra_bytes} bytes longer than the simulated ones"]
+    longer = IPV6.header_bytes - IPV4.header_bytes
+    return [f"packets are IPv6: {longer} bytes longer than the simulated ones"]

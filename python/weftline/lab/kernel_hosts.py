@@ -16,7 +16,7 @@ from weftline.lab.resolved import ns, size
 from weftline.scenario import Scenario
 
 NIC_QUEUE = 4_000_000
-"""Bytes that may wait at a host, whose queue has no limit in the simulator unless it is given."""
+"""Bytes that may wait at a host, whose queue has no limit in the simulator."""
 MEASURED = ("queues", "goodput")
 """Of [measure], where hosts are the kernel's."""
 APPLICATION = ("app_rate", "app_message", "app_read_rate")
@@ -76,6 +76,11 @@ def problems(values: dict[str, Any]) -> list[str]:
     ]
     if quantities.parse_time_ns(host.get("packet_time", "0s")) > 0:
         found.append(f"host.packet_time: hosts of the kernel take the time that they take: {out}")
+    if (policy := host.get("nic_policy", "hash")) != "hash":
+        found.append(
+            f'host.nic_policy = "{policy}": hosts of the kernel choose a NIC by the hash of a flow: set '
+            '"hash", or use hosts of the engine (--hosts engine)'
+        )
     if "queue" in host:
         found.append(f"host.queue: hosts of the kernel have that of their system: {out}")
     if host.get("resequencing", {}).get("enabled"):
@@ -166,11 +171,10 @@ def differs(values: dict[str, Any], *, engine: bool) -> list[str]:
             "delayed acknowledgements: the kernel's 40 ms to 200 ms, and quick ones by its own rules; the "
             f"simulator's {transport['ack_delay']}, after {transport.get('quick_acks', 0)} quick ones"
         )
-    if not values["switch"]["queue"].get("nic_packets"):
-        found.append(
-            f"queues of hosts: {NIC_QUEUE} bytes, and the kernel holds back what waits there "
-            "(small queues of TCP)"
-        )
+    found.append(
+        f"queues of hosts: {NIC_QUEUE} bytes, and the kernel holds back what waits there "
+        "(small queues of TCP)"
+    )
     minimum = ns(transport.get("rto_min"))
     if minimum is not None and minimum < 1_000_000:
         found.append(f"rto_min: the kernel has at least 1 ms; the simulator {transport['rto_min']}")

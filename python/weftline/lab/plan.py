@@ -263,6 +263,8 @@ def problems(
             "switch.queue: ports of the kernel share no buffer: give each a limit of its own, such as "
             'queue = { kind = "fifo", limit = "300KB" }'
         )
+    else:
+        found += engine_ports.beyond_kernel(queue)
     if switch.get("port") and not engine:
         found.append("switch.port: the kernel's ports all have the same queue: leave it or --ports out")
     if ecn_switches.wanted(values) and not engine:
@@ -435,7 +437,7 @@ def make(
             *(int_switches.differs(values) if writes and not engine else []),
             *(ecn_switches.differs(values) if marks else []),
             *(dctcp.differs() if registered else []),
-            *(internet.differs(longer) if ip == 6 else []),
+            *(internet.differs() if ip == 6 else []),
             *(ioam.differs(switches) if switches else []),
         ],
         engine_hosts=hosts,
@@ -552,9 +554,7 @@ def _links(
             other, peer, _, address = number_in[1 - own]
             is_switch = not nodes[place].is_host
             limit = size(queue.get("limit")) if is_switch else kernel_hosts.NIC_QUEUE
-            packets = int(queue.get("packets", 0)) if is_switch else int(queue.get("nic_packets", 0))
-            if packets and not is_switch:
-                limit = 0
+            packets = int(queue.get("packets", 0)) if is_switch else 0
             port = Port(
                 rate_bps=rate,
                 queue_bytes=limit,
