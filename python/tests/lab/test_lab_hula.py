@@ -129,6 +129,17 @@ def test_pings_leave_a_failed_link(fabric: Path) -> None:
     assert lost < 40
 
 
+def test_without_ping_an_experiment_with_a_failover_does_not_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failover = balanced.Failover("host0", "host2", 200, 10, 50, 5)
+    own = balanced.Experiment("", tmp_path / "none.toml", 0.1, "hula", "ecmp", {"ecmp": {}}, failover)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(InputError, match="iputils-ping"):
+        own.run(tmp_path, count=1)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.usefixtures("programs")
 def test_a_killed_run_leaves_no_process(fabric: Path, tmp_path: Path, nothing_left: set[str]) -> None:
     process = lab("run", fabric, "--out", tmp_path / "lab", "--set", "workload.0.flows.0.size=200MB")

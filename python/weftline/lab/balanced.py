@@ -152,6 +152,7 @@ class Experiment:
             If `seconds` is given: flows have sizes here, so a run ends with the last flow.
         """
         repeats.refuse_seconds(seconds)
+        _ping_tool()
         for repeat, name in repeats.there_and_back(list(self.balancers), count):
             place = out / name / str(repeat)
             scenario = balancing(self.scenario, self.balancers[name], repeat)
@@ -304,13 +305,11 @@ def _ping(network: Network, failover: Failover, address: str) -> int:
     leaf = next(end.peer[0] for end in network.plan.ends() if end.node == failover.source)
     hosts = {node.name for node in network.plan.nodes if node.is_host}
     uplinks = [end for end in network.plan.ends() if end.node == leaf and end.peer[0] not in hosts]
-    if (ping := shutil.which("ping")) is None:
-        raise InputError("the failover needs `ping`: apt install iputils-ping")
     before = _sent(network, leaf)
     every = failover.every_ms / 1e3
     process = subprocess.Popen(
         [
-            *(tool("ip"), "netns", "exec", network.name(failover.source), ping, "-q"),
+            *(tool("ip"), "netns", "exec", network.name(failover.source), _ping_tool(), "-q"),
             *("-i", f"{every:g}", "-c", str(failover.pings), "-W", "1", address),
         ],
         stdout=subprocess.PIPE,
@@ -332,6 +331,12 @@ def _ping(network: Network, failover: Failover, address: str) -> int:
     if found is None:
         raise RunFailed(f"lab: ping printed: {out.strip()}")
     return int(found[1]) - int(found[2])
+
+
+def _ping_tool() -> str:
+    if (ping := shutil.which("ping")) is None:
+        raise InputError("the failover needs `ping`: apt install iputils-ping")
+    return ping
 
 
 def _sent(network: Network, node: str) -> dict[str, int]:
