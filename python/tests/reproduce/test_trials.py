@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,16 @@ def test_what_cannot_be_tried_is_reported_before_the_first_trial(folder, capsys,
     file.write_text(file.read_text().replace(old, new, 1))
     assert main(["reproduce", str(folder)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_error_of_ours_in_a_trial_ends_the_experiment(folder, monkeypatch):
+    def broken(points, folder):
+        raise KeyError("ours")
+
+    kind = replace(trial_kinds.KINDS["path"], tried=broken)
+    monkeypatch.setitem(trial_kinds.KINDS, "path", kind)
+    with pytest.raises(KeyError, match="ours"):
+        main(["reproduce", str(folder)])
 
 
 def test_every_seed_has_its_trials_and_numbers_are_means_with_intervals(folder, capsys):

@@ -24,16 +24,17 @@ import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from weftline import _native, integrity, provenance, quantities, scenarios
 from weftline.errors import InputError, RunFailed, nearest
+from weftline.outputs import write_whole
 from weftline.reproduce import claims, findings, numbers, trial_kinds
 from weftline.reproduce.experiments import Choice, Experiment, FigureDefinition
 from weftline.reproduce.trial_kinds import KINDS
-from weftline.sweeps import executor
-from weftline.sweeps.store import write_whole
+from weftline.sweeps import executor, store
 from weftline.terminal import ProgressLine
 
 if TYPE_CHECKING:
@@ -163,6 +164,11 @@ def plan(
     `only` names the variants that are wanted of an axis; a figure without that axis is left out.
     """
     panels = []
+
+    @cache
+    def recorded(seed: int, settings: str) -> store.Point:
+        return trial_kinds.latency_run(experiment, seed, json.loads(settings), out)
+
     for figure in experiment.figures:
         for choice in experiment.panels(figure, full=size.full):
             points = [
@@ -171,7 +177,7 @@ def plan(
                 for place in experiment.variants(figure, figure.along, full=size.full)
                 if _wanted(chosen := (*choice, (figure.lines, line), (figure.along, place)), only or {})
                 for seed in size.seeds
-                if (point := _point(experiment, size, figure, chosen, seed, out)) is not None
+                if (point := _point(experiment, size, figure, chosen, seed, out, recorded)) is not None
             ]
             if points:
                 panels.append(_panel(experiment, figure, choice, points))
@@ -196,9 +202,18 @@ def _panel(experiment: Experiment, figure: FigureDefinition, choice: Choice, poi
 
 
 def _point(
-    experiment: Experiment, size: Size, figure: FigureDefinition, chosen: Choice, seed: int, out: Path
+    experiment: Experiment,
+    size: Size,
+    figure: FigureDefinition,
+    chosen: Choice,
+    seed: int,
+    out: Path,
+    run_of: Callable[[int, str], store.Point],
 ) -> Point | None:
-    """Return a point, None for a place that the line or the panel does not reach."""
+    """Return a point, None for a place that the line or the panel does not reach.
+
+    `run_of` returns the run that a latency experiment looks at, from its seed and its settings as JSON.
+    """
     here = dict(chosen)
     line, place = here[figure.lines], here[figure.along]
     changes = scenarios.layered(size.settings, experiment.settings(figure, chosen, full=size.full))
@@ -214,7 +229,7 @@ def _point(
         return None
     recorded, basis = None, KINDS[what].check(settings, experiment.folder, name)
     if what == "latency":
-        recorded = trial_kinds.latency_run(experiment, seed, of_run, out)
+        recorded = run_of(seed, json.dumps(of_run))
         basis += recorded.folder.name
     program = [_native.version(), provenance.build()]
     key = json.dumps([*program, what, settings, seed, basis], sort_keys=True)
@@ -282,9 +297,9 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
                 done.put((group, None))
             except (InputError, RunFailed) as error:
                 done.put((group, str(error)))
-            except BaseException as error:  # the error of a thread is reported
-                done.put((group, repr(error)))
-                raise
+            except BaseException as error:  # raised where the results are awaited, which would wait forever
+                done.put((group, error))
+                return
 
     # Daemons: after Ctrl-C the program does not wait for running trials.
     for _ in range(min(jobs, len(groups))):
@@ -298,6 +313,8 @@ def run(points: Sequence[Point], *, folder: Path, jobs: int, show: Callable[[str
                 break
             except queue.Empty:
                 continue
+        if isinstance(why, BaseException):
+            raise why
         if why is not None:
             failed |= dict.fromkeys(group, why)
     return failed
