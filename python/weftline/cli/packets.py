@@ -249,6 +249,11 @@ def _import(options: argparse.Namespace) -> int:
             "or all of them with -y LINUX_SLL2",
         ),
         (
+            found.joins,
+            "subflows joined connections of multipath TCP: each subflow is a flow of its own in the trace, "
+            "which has more flows than the application had, and smaller ones",
+        ),
+        (
             found.overlong,
             "packets have headers that state more bytes than the capture says were on the wire: each counts "
             "with those on the wire",

@@ -218,7 +218,8 @@ def of_captures(
     ``counts["cut off"]`` is their number. ``counts["overlong"]`` is that of packets whose headers say that
     they were longer than they were on the wire, and ``counts["fragments"]`` that of fragments left out
     because the first one of their packet was not seen (`fragments`). ``counts["no interface"]`` is the number
-    of packets with a payload and without numbers of which the capture does not state the interface. `unread`
+    of packets with a payload and without numbers of which the capture does not state the interface, and
+    ``counts["joins"]`` that of subflows by which multipath TCP joined its connections. `unread`
     gets how many packets of each kind have no IP header that can be read.
 
     Raises
@@ -231,6 +232,7 @@ def of_captures(
     streams = Streams()
     fragments = Fragments(counts)
     numbers: dict[tuple[int, bool], int] = {}
+    joined: set[tuple[str, str, tuple[int, int]]] = set()
     for point, packet in points.in_order(paths, partial=partial, ended=ended):
         if not links.known(packet.link_type):
             where, expected = f"record {packet.number}", links.link_types()
@@ -255,6 +257,9 @@ def of_captures(
                 payload = streams.fresh(one, one.numbers)
             elif payload > 0:
                 counts["no interface"] += packet.link_type == links.COOKED
+            if one.joins:
+                joined.add((one.src, one.dst, one.ports))
+                counts["joins"] = len(joined)
             number = numbers.setdefault((point, one.is_in_tunnel), len(numbers))
             yield Seen(one.src, one.dst, one.protocol, one.ports, at, at, payload, number, numbered)
     fragments.end()

@@ -29,6 +29,10 @@ FragmentKey = tuple[str, str, int, int, int]
 
 A packet and its copy in a tunnel have other fragments.
 """
+_SYN, _ACK = 2, 16
+"""Flags of TCP."""
+_END, _PADDING, _MULTIPATH, _JOIN = 0, 1, 30, 1
+"""Options of TCP, and the kind of the third that joins a connection."""
 
 
 class Segment(NamedTuple):
@@ -51,6 +55,8 @@ class Segment(NamedTuple):
     before: int = 0
     """Of a first fragment: the bytes of headers before its payload, counted as offsets of fragments are."""
     is_in_tunnel: bool = False
+    joins: bool = False
+    """It opens a subflow of multipath TCP beside the first one of its connection."""
 
 
 class Fragment(NamedTuple):
@@ -183,10 +189,22 @@ def _transport(
         return Segment(src, dst, protocol, ports, max(left - 12, 0), None, False)
     need(data, at + 14)
     payload = max(left - 4 * (data[at + 12] >> 4), 0)
-    opens = bool(data[at + 13] & 2)
+    opens = bool(data[at + 13] & _SYN)
     # A SYN has a number of its own, before that of the first byte.
     first = int.from_bytes(data[at + 4 : at + 8], "big") + opens
-    return Segment(src, dst, TCP, ports, payload, Numbers(first, payload, 32, 0), opens)
+    joins = data[at + 13] & (_SYN | _ACK) == _SYN and _has_join(data[at + 20 : at + 4 * (data[at + 12] >> 4)])
+    return Segment(src, dst, TCP, ports, payload, Numbers(first, payload, 32, 0), opens, joins=joins)
+
+
+def _has_join(options: bytes) -> bool:
+    """Whether options of TCP have MP_JOIN (RFC 8684 §3.2)."""
+    at = 0
+    while at + 1 < len(options) and options[at] != _END:
+        size = 1 if options[at] == _PADDING else options[at + 1]
+        if options[at] == _MULTIPATH and at + 2 < len(options) and options[at + 2] >> 4 == _JOIN:
+            return True
+        at += max(size, 1)
+    return False
 
 
 def _in_tunnel(data: bytes, at: int | Unread, end: int, depth: int) -> Segment | Fragment | Unread:

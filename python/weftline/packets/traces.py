@@ -54,6 +54,8 @@ class Imported:
     """Fragments left out because the first one of their packet was not seen."""
     without_interface: int = 0
     """Packets without numbers of captures that do not state the interface of each packet."""
+    joins: int = 0
+    """Subflows of multipath TCP beside the first one of each connection, which are flows of their own."""
     headers_alone: int = 0
     """Records, each direction alone, left out because they have no more bytes than headers."""
     without_packets: int = 0
@@ -130,6 +132,7 @@ def read(
     imported.overlong = counts["overlong"]
     imported.fragments = counts["fragments"]
     imported.without_interface = counts["no interface"]
+    imported.joins = counts["joins"]
     imported.headers_alone = counts[records.HEADERS_ALONE]
     imported.without_packets = counts[records.NO_PACKETS]
     imported.without_protocol = counts[records.NO_PROTOCOL]
