@@ -2,7 +2,7 @@
 
 Tables come from the engine as streams of the Arrow C data interface (arrow.apache.org/docs/format:
 CDataInterface, CStreamInterface); what is read of it here is what the tables of a run are made of: numbers,
-booleans and dictionaries of text.
+booleans and dictionaries of text. Another tool that writes such a table anew may write the text itself.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _NUMBERS = {
     "g": "d",
 }
 """Type codes of the module `array` by Arrow's formats."""
+_TEXTS = {"u": "i", "U": "q"}
+"""Those of where texts end, by Arrow's formats of text."""
 
 
 class _Schema(ctypes.Structure):
@@ -79,9 +81,8 @@ def read(table: Any, names: Sequence[str], *, max_rows: int | None = None) -> di
     Raises
     ------
     InputError
-        If the table cannot be read to its end: its file is damaged.
-    KeyError
-        If it has no such column.
+        If the table cannot be read to its end (its file is damaged), has no such column, or one of another
+        kind.
     """
     capsule = table.__arrow_c_stream__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -92,16 +93,25 @@ def read(table: Any, names: Sequence[str], *, max_rows: int | None = None) -> di
     try:
         fields = [schema.children[n].contents for n in range(schema.n_children)]
         places = {field.name.decode(): n for n, field in enumerate(fields)}
+        if lacking := [name for name in names if name not in places]:
+            raise InputError(f'{_file_of(table)}: has no column "{lacking[0]}"')
         found: dict[str, list[Any]] = {name: [] for name in names}
         for batch in _batches(stream):
             for name in names:
                 number = places[name]
-                found[name] += _values(fields[number], batch.children[number].contents, batch)
+                try:
+                    found[name] += _values(fields[number], batch.children[number].contents, batch)
+                except NotImplementedError as error:
+                    raise InputError(f'{_file_of(table)}: column "{name}" {error}') from None
             if max_rows is not None and names and len(found[names[0]]) >= max_rows:
                 break
         return {name: values[:max_rows] for name, values in found.items()}
     finally:
         schema.release(schema)
+
+
+def _file_of(table: Any) -> str:
+    return str(getattr(getattr(table, "_native", table), "path", "the table"))
 
 
 def _batches(stream: _Stream) -> Iterator[_Array]:
@@ -127,14 +137,20 @@ def _values(field: _Schema, column: _Array, batch: _Array) -> list[Any]:
     form = field.format.decode()
     if field.dictionary:
         # Where a value is missing, any number may stand.
-        words = [*_texts(column.dictionary.contents), None]
+        dictionary = column.dictionary.contents
+        kind = field.dictionary.contents.format.decode()
+        if kind not in _TEXTS:
+            raise NotImplementedError(f"is a dictionary of the Arrow format {kind!r}: expected one of text")
+        words = [*_texts(dictionary, kind, dictionary.offset, dictionary.length), None]
         values: list[Any] = [words[min(n, len(words) - 1)] for n in _numbers(form, column, start, count)]
     elif form == "b":
         values = [bool(bit) for bit in _bits(column.buffers[1], start, count)]
     elif form in _NUMBERS:
         values = _numbers(form, column, start, count).tolist()
+    elif form in _TEXTS:
+        values = list(_texts(column, form, start, count))
     else:
-        raise OSError(f"a column of the format {form!r} is not read here")
+        raise NotImplementedError(f"has the Arrow format {form!r}: expected numbers, truth values or text")
     if column.null_count and column.buffers[0]:
         there = _bits(column.buffers[0], start, count)
         values = [value if bit else None for value, bit in zip(values, there, strict=True)]
@@ -154,8 +170,10 @@ def _bits(address: int, start: int, count: int) -> list[int]:
     return [data[n >> 3] >> (n & 7) & 1 for n in range(start, start + count)]
 
 
-def _texts(column: _Array) -> list[str]:
-    ends = array("i")
-    ends.frombytes(ctypes.string_at(column.buffers[1] + 4 * column.offset, 4 * (column.length + 1)))
-    data = ctypes.string_at(column.buffers[2], ends[-1]) if column.length else b""
-    return [data[ends[n] : ends[n + 1]].decode() for n in range(column.length)]
+def _texts(column: _Array, form: str, start: int, count: int) -> list[str]:
+    if not count:
+        return []
+    ends = array(_TEXTS[form])
+    ends.frombytes(ctypes.string_at(column.buffers[1] + start * ends.itemsize, (count + 1) * ends.itemsize))
+    data = ctypes.string_at(column.buffers[2], ends[-1])
+    return [data[ends[n] : ends[n + 1]].decode() for n in range(count)]
