@@ -15,10 +15,12 @@ from weftline.errors import InputError
 
 _BYTES = {"B": 1, "KB": 10**3, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BYTES |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_TIMES = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_RATES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_QUANTITY = re.compile(r"\s*([0-9.]+)\s*([A-Za-z]+)\s*\Z")
-_RATE = re.compile(r"\s*([0-9.]+)\s*([KMGT]?)bps\s*\Z")
+_TIMES = {"ps": 1e-3, "ns": 1.0, "us": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "ms": 1e6, "s": 1e9}
+_RATES = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+# As in a scenario, an underscore stands between two digits.
+_NUMBER = r"\s*((?:[0-9.]|(?<=[0-9])_(?=[0-9]))+)\s*"
+_QUANTITY = re.compile(_NUMBER + r"([A-Za-z\u00b5\u03bc]+)\s*\Z")
+_RATE = re.compile(_NUMBER + r"([KkMGT]?)bps\s*\Z")
 
 
 def parse_bytes(text: str) -> float:
@@ -44,7 +46,7 @@ def _parsed(pattern: re.Pattern[str], text: str, units: Mapping[str, float], exp
     if match and match[2] in units:
         # 64.1 KB are 64,100 B: the product of the two floating-point numbers is less.
         with contextlib.suppress(ValueError, OverflowError):
-            return float(Fraction(match[1]) * Fraction(units[match[2]]))
+            return float(Fraction(match[1].replace("_", "")) * Fraction(units[match[2]]))
     found = repr(text)
     raise InputError(f"expected {expected}, found {found if len(found) <= 80 else found[:60] + '...'}")
 
