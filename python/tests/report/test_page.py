@@ -83,10 +83,10 @@ def test_the_page_begins_with_the_question_and_its_answer_and_says_how_to_rerun(
         (2, "2 flows are too few for percentiles of the slowdown. All 2 finished.", []),
         (
             20,
-            "as on an empty network; 20 flows are too few for a p99, which needs 200.",
+            "as alone at full rate; 20 flows are too few for a p99, which needs 200.",
             ["slowdown, median"],
         ),
-        (200, "as on an empty network, 99 of 100 at most ", ["slowdown, median", "slowdown, p99"]),
+        (200, "as alone at full rate, 99 of 100 at most ", ["slowdown, median", "slowdown, p99"]),
     ],
 )
 def test_the_headline_and_the_cards_have_no_percentile_of_too_few_flows(tmp_path, flows, headline, cards):

@@ -80,7 +80,7 @@ def _alone(line: Line) -> str:
     if evidence.few_flows("slowdown_p50", counted):
         flows = "1 flow is" if counted == 1 else f"{counted} flows are"
         return f"{time}{flows} too few for percentiles of the slowdown. {done}"
-    half = f"Half of the flows that finished take at most {p50} times as long as on an empty network"
+    half = f"Half of the flows that finished take at most {p50} times as long as alone at full rate"
     if evidence.few_flows("slowdown_p99", counted):
         needed = evidence.needed("slowdown_p99")
         return f"{time}{half}; {counted} flows are too few for a p99, which needs {needed}. {done}"

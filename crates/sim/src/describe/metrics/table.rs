@@ -24,7 +24,7 @@ pub(super) const METRICS: &[Metric] = &[
         "slowdown",
         Unit::Number,
         "FCT slowdown",
-        "Completion time over ideal completion time; 1 as in an empty network. Tables divide \
+        "Completion time over ideal completion time; 1: as fast as alone at full rate, without a handshake or slow start. Tables divide \
          flows by size into bins of equal count; percentile p is element floor(n p) of the sorted \
          values.",
     )
