@@ -465,7 +465,4 @@ _BOUNDS: dict[str, tuple[str, Callable[[str], float]]] = {
 
 def time_ns(text: str) -> float:
     """Return the nanoseconds of ``"10us"``."""
-    match = re.fullmatch(r"\s*([0-9.]+)\s*(ps|ns|us|ms|s)\s*", text)
-    if not match:
-        raise ValueError(text)
-    return float(match[1]) * {"ps": 1e-3, "ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}[match[2]]
+    return quantities.parse_time_ns(text)
