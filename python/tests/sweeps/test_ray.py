@@ -5,15 +5,13 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import commands
 import pytest
 import texts
-from ray_cluster import assert_same, wait_for_points
+from ray_cluster import RealCluster, assert_same, wait_for_points
 
 from weftline import _native
 from weftline.cli.main import main
@@ -42,22 +40,6 @@ name = "scheme"
 key = "transport.controller.kind"
 values = ["hpcc", "dctcp", "timely"]
 """
-# Two nodes of one core each. A line on standard input: "node" kills the second, "head" all of it.
-CLUSTER = """
-import os, signal, sys
-from ray.cluster_utils import Cluster
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-second = cluster.add_node(num_cpus=1)
-cluster.wait_for_nodes()
-print(cluster.address, flush=True)
-for line in sys.stdin:
-    if line.strip() == "node":
-        cluster.remove_node(second, allow_graceful=False)
-    else:
-        cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
-    print("killed", flush=True)
-cluster.shutdown()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -69,28 +51,6 @@ def folder(tmp_path_factory) -> Path:
     (folder / "sweep.toml").write_text(SWEEP)
     assert main(["sweep", str(folder / "sweep.toml"), "--out", str(folder / "local"), "--quiet"]) == 0
     return folder
-
-
-@pytest.fixture
-def cluster():
-    """A cluster in a process of its own."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", CLUSTER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment(),
-        start_new_session=True,
-    )
-    assert child.stdin and child.stdout
-    child.address = child.stdout.readline().strip().rsplit(" ", 1)[-1]
-    yield child
-    child.stdin.close()
-    try:
-        child.wait(timeout=30)
-    except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -132,24 +92,20 @@ def test_an_experiment_on_ray_finds_what_it_finds_here(folder):
         assert flows[0].read_bytes() == flows[1].read_bytes()
 
 
-def test_a_node_that_is_killed_loses_nothing(folder, cluster):
-    child = sweep(folder, "node", RAY_ADDRESS=cluster.address)
-    wait_for_points(folder / "node", 2, child)
-    cluster.stdin.write("node\n")
-    cluster.stdin.flush()
-    assert cluster.stdout.readline().strip() == "killed"
-    assert child.poll() is None, "the node died during the run"
-    _, err = child.communicate(timeout=300)
-    assert child.returncode == 0, err
+def test_a_node_that_is_killed_loses_nothing_and_a_dead_head_is_reported(folder):
+    with RealCluster() as cluster:
+        cluster.add()
+        child = sweep(folder, "node", RAY_ADDRESS=cluster.address)
+        wait_for_points(folder / "node", 2, child)
+        cluster.kill(1)
+        assert child.poll() is None, "the node died during the run"
+        _, err = child.communicate(timeout=300)
+        assert child.returncode == 0, err
+        child = sweep(folder, "head", RAY_ADDRESS=cluster.address)
+        wait_for_points(folder / "head", 2, child)
+        cluster.kill(0)
+        _, err = child.communicate(timeout=300)
     assert_same(folder, "node")
-
-
-def test_a_dead_head_is_reported_and_the_sweep_goes_on_without_it(folder, cluster):
-    child = sweep(folder, "head", RAY_ADDRESS=cluster.address)
-    wait_for_points(folder / "head", 2, child)
-    cluster.stdin.write("head\n")
-    cluster.stdin.flush()
-    _, err = child.communicate(timeout=300)
     assert child.returncode == 1 and "finished runs are kept" in err and "Ray" in err, err
     finished = len(list((folder / "head/points").iterdir()))
     assert finished >= 2

@@ -65,13 +65,19 @@ class Fatal(weftline.Controller):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory) -> Path:
-    """A sweep of 24 points of a quarter of a second, and its results on threads in ``local``."""
+def sweep(tmp_path_factory) -> Path:
+    """A sweep of 24 points of a quarter of a second."""
     folder = tmp_path_factory.mktemp("clusters")
     (folder / "fabric.toml").write_text(texts.FABRIC.replace("1ms", "10ms"))
     (folder / "sweep.toml").write_text(SWEEP)
-    assert main(["sweep", str(folder / "sweep.toml"), "--out", str(folder / "local"), "--quiet"]) == 0
     return folder
+
+
+@pytest.fixture(scope="module")
+def folder(sweep) -> Path:
+    """The same, with its results on threads in ``local``."""
+    assert main(["sweep", str(sweep / "sweep.toml"), "--out", str(sweep / "local"), "--quiet"]) == 0
+    return sweep
 
 
 def start(folder: Path, out: str, address: str, *, file: str = "sweep.toml", **more: str) -> subprocess.Popen:
@@ -99,23 +105,23 @@ def runs_by_node(store: Path) -> Counter[str]:
     return found
 
 
-def test_nodes_that_would_compute_something_else_are_refused_by_name(folder, tmp_path):
+def test_nodes_that_would_compute_something_else_are_refused_by_name(sweep, tmp_path):
     with RealCluster() as cluster:
         older = cluster.add(customized=(ray_cluster.OLDER, tmp_path / "older"))
         without = cluster.add(customized=(ray_cluster.WITHOUT, tmp_path / "without"))
-        status, err = finish(start(folder, "refused", cluster.address))
+        status, err = finish(start(sweep, "refused", cluster.address))
     assert status == 1, err
     ours = _native.version()
     assert re.search(rf"node \S+ \(\S+, id {older[:8]}\) has weftline 0.0.9, this is {ours}: install", err), (
         err
     )
     assert re.search(rf"node \S+ \(\S+, id {without[:8]}\) cannot use weftline \(Module", err), err
-    assert not list((folder / "refused/points").iterdir())
+    assert not list((sweep / "refused/points").iterdir())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "ray://127.0.0.1:10001", "nonsense"])
-def test_an_address_that_is_none_is_named(folder, address):
-    status, err = finish(start(folder, "nowhere", address), within=30)
+def test_an_address_that_is_none_is_named(sweep, address):
+    status, err = finish(start(sweep, "nowhere", address), within=30)
     assert status == 1 and address in err and ("no Ray answers" in err or "expected HOST:PORT" in err), err
 
 
