@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from weftline import integrity
 from weftline.errors import DamagedError, InputError
@@ -26,6 +26,7 @@ from weftline.terminal import Table, warnings_html, wrapped
 if TYPE_CHECKING:
     from weftline.figures.specs import Figure
 
+Found = TypeVar("Found")
 FILE = "sweep.json"
 """What the sweep is and which runs belong to it, in its folder."""
 
@@ -69,6 +70,11 @@ class Cell:
 
     choice: Choice
     runs: Runs = field(hash=False)
+
+    @property
+    def each(self) -> list[Run]:
+        """Its runs, in the order of the seeds."""
+        return list(self.runs.values())
 
     def at(self, axis: str) -> str:
         """Return its variant of an axis."""
@@ -136,7 +142,7 @@ class SweepResult:
                 self.missing.append((choice, seed))
         self.combinations = [Cell(choice=choice, runs=Runs(found)) for choice, found in runs.items()]
         self.cells = [cell for cell in self.combinations if cell.runs]
-        self._values: dict[tuple[str, Choice], dict[int, float | None]] = {}
+        self._known: dict[tuple[Any, ...], Any] = {}
 
     @property
     def path(self) -> Path:
@@ -170,7 +176,7 @@ class SweepResult:
     @property
     def runs(self) -> list[Run]:
         """Every run, in the order of combinations and seeds."""
-        return [run for cell in self.cells for run in cell.runs.values()]
+        return [run for cell in self.cells for run in cell.each]
 
     @property
     def rows_axis(self) -> str:
@@ -192,12 +198,20 @@ class SweepResult:
         seen = [name for name in ("unfinished", "drops") if any(METRICS[name].read(run) for run in self.runs)]
         return list(dict.fromkeys([*self.report.reported, *seen]))
 
+    def _once(self, find: Callable[[], Found], *key: object) -> Found:
+        """Return what a function finds, which is called once for each key."""
+        if key not in self._known:
+            self._known[key] = find()
+        return self._known[key]
+
     def values(self, name: str, cell: Cell) -> dict[int, float | None]:
         """Return a metric of each run of a combination, by seed, over the flows that count."""
-        key = (name, cell.choice)
-        if key not in self._values:
-            self._values[key] = {seed: self.choice.value(run, name) for seed, run in cell.runs.items()}
-        return self._values[key]
+        return self._once(
+            lambda: {seed: self.choice.value(run, name) for seed, run in cell.runs.items()},
+            "values",
+            name,
+            cell.choice,
+        )
 
     @cached_property
     def choice(self) -> FlowChoice:
@@ -217,14 +231,7 @@ class SweepResult:
 
     def counted(self, name: str, cell: Cell) -> int:
         """Return how many finished flows, or requests, a metric is over, in the run with the fewest."""
-        key = name, cell.choice
-        if key not in self._counted:
-            self._counted[key] = self.choice.counted(list(cell.runs.values()), name)
-        return self._counted[key]
-
-    @cached_property
-    def _counted(self) -> dict[tuple[str, Choice], int]:
-        return {}
+        return self._once(lambda: self.choice.counted(cell.each, name), "counted", name, cell.choice)
 
     def estimate(self, name: str, cell: Cell) -> stats.Estimate | None:
         """Return the mean of a metric over the seeds of a combination, with its 95 % interval."""
@@ -238,13 +245,7 @@ class SweepResult:
 
     def _keys(self, cell: Cell) -> stats.Keys:
         """Return what the run of each seed of a combination is: equal ones are one observation."""
-        if cell.choice not in self._runs_keys:
-            self._runs_keys[cell.choice] = {seed: key_of(run) for seed, run in cell.runs.items()}
-        return self._runs_keys[cell.choice]
-
-    @cached_property
-    def _runs_keys(self) -> dict[Choice, stats.Keys]:
-        return {}
+        return self._once(lambda: {seed: key_of(run) for seed, run in cell.runs.items()}, "keys", cell.choice)
 
     @cached_property
     def zipped(self) -> list[frozenset[str]]:
@@ -311,26 +312,18 @@ class SweepResult:
     def other_flows(self, cell: Cell, other: Cell, name: str) -> str:
         """Return under which seed a metric counts other flows in two combinations, "" if in none."""
         choice = self.choice.flows(name) if "warmup" in metric(name).chosen_by else None
-        key = cell.choice, other.choice, choice
         if choice is None:
             return ""
-        if key not in self._other_flows:
-            ours, theirs = (list(one.runs.values()) for one in (cell, other))
-            self._other_flows[key] = self.choice.other_flows(ours, theirs, name)
-        return self._other_flows[key]
-
-    @cached_property
-    def _other_flows(self) -> dict[tuple[Choice, Choice, Flows | None], str]:
-        return {}
+        return self._once(
+            lambda: self.choice.other_flows(cell.each, other.each, name),
+            "other flows",
+            cell.choice,
+            other.choice,
+            choice,
+        )
 
     def _traffic(self, cell: Cell) -> object:
-        if cell.choice not in self._traffics:
-            self._traffics[cell.choice] = traffic_of(next(iter(cell.runs.values())))
-        return self._traffics[cell.choice]
-
-    @cached_property
-    def _traffics(self) -> dict[Choice, object]:
-        return {}
+        return self._once(lambda: traffic_of(next(iter(cell.runs.values()))), "traffic", cell.choice)
 
     @property
     def asked(self) -> int:
@@ -340,19 +333,14 @@ class SweepResult:
     def unfinished(self, cell: Cell, name: str = "slowdown_p50") -> int:
         """Return how many flows that would count (for a metric) did not finish, in all runs."""
         flows = self.choice.flows(name)
-        key = cell.choice, flows
-        if key not in self._unfinished:
-            self._unfinished[key] = self.choice.unfinished_of(list(cell.runs.values()), flows)
-        return self._unfinished[key]
-
-    @cached_property
-    def _unfinished(self) -> dict[tuple[Choice, Flows], int]:
-        return {}
+        return self._once(
+            lambda: self.choice.unfinished_of(cell.each, flows), "unfinished", cell.choice, flows
+        )
 
     def left_text(self, name: str, *cells: Cell) -> str:
         """Return what a metric leaves out of some combinations, as `evidence.left_text` says it."""
         flows = sum(self.unfinished(c, name) for c in cells) if evidence.of_finished_flows(name) else 0
-        runs = [run for cell in cells for run in cell.runs.values()]
+        runs = [run for cell in cells for run in cell.each]
         return evidence.left_text(
             name,
             runs,
@@ -366,27 +354,26 @@ class SweepResult:
         if evidence.of_finished_flows(name):
             return self.unfinished(cell, name)
         if evidence.is_of_deadlines(name):
-            counts = (deadlines.counts(run, self.choice.of_run(run, name)) for run in cell.runs.values())
+            counts = (deadlines.counts(run, self.choice.of_run(run, name)) for run in cell.each)
             return sum(left for *_, left in counts)
-        open_paths, paths = evidence.paths_open(name, list(cell.runs.values()))
+        open_paths, paths = evidence.paths_open(name, cell.each)
         if paths:
             return open_paths
         flows = Flows(group=self.report.group)
-        done, asked = evidence.steps_ended(name, list(cell.runs.values()), flows)
+        done, asked = evidence.steps_ended(name, cell.each, flows)
         return asked - done if evidence.is_of_steps(name) else None
 
     def remark(self, cell: Cell, name: str = "slowdown_p50") -> str:
         """Return what is wrong with the steadiness of a combination for a metric, "" if nothing shows."""
         group = evidence.group_looked_at(name, self.report.group)
-        key = cell.choice, group, evidence.is_whole(name)
-        if key not in self._remarks:
-            runs = list(cell.runs.values())
-            self._remarks[key] = steady.remark(runs, warmup=self.report.warmup, group=group, is_whole=key[2])
-        return self._remarks[key]
-
-    @cached_property
-    def _remarks(self) -> dict[tuple[Choice, str | None, bool], str]:
-        return {}
+        is_whole = evidence.is_whole(name)
+        return self._once(
+            lambda: steady.remark(cell.each, warmup=self.report.warmup, group=group, is_whole=is_whole),
+            "remark",
+            cell.choice,
+            group,
+            is_whole,
+        )
 
     def reasons(self, name: str, cell: Cell) -> list[Reason]:
         """Return the reasons against a verdict on a metric of a combination."""
@@ -394,7 +381,7 @@ class SweepResult:
             return [Reason("runs", evidence.missing_text(self.asked, self.asked))]
         counted = self.counted(name, cell) if evidence.needed(name) else None
         return evidence.against(
-            list(cell.runs.values()),
+            cell.each,
             name,
             asked=self.asked,
             flows=self.choice.flows(name),
@@ -402,8 +389,8 @@ class SweepResult:
             left=self.unfinished(cell, name) if evidence.of_finished_flows(name) else 0,
             known=sum(value is not None for value in self.values(name, cell).values()),
             remark=self.remark(cell, name),
-            undecided=self.choice.undecided_text(list(cell.runs.values()), name),
-            **self.choice.doubts(list(cell.runs.values()), name),
+            undecided=self.choice.undecided_text(cell.each, name),
+            **self.choice.doubts(cell.each, name),
             values=list(self.values(name, cell).values()),
             pooled=self._pooled(name, cell),
             method=self.report.interval,
@@ -411,15 +398,8 @@ class SweepResult:
 
     def _pooled(self, name: str, cell: Cell) -> float | None:
         """Return a percentile of the flows of all runs of a combination together, where it is looked up."""
-        key = name, cell.choice
-        if key not in self._pooled_found:
-            counted = self.counted(name, cell) if evidence.needed(name) else None
-            self._pooled_found[key] = self.choice.pooled(list(cell.runs.values()), name, counted)
-        return self._pooled_found[key]
-
-    @cached_property
-    def _pooled_found(self) -> dict[tuple[str, Choice], float | None]:
-        return {}
+        counted = self.counted(name, cell) if evidence.needed(name) else None
+        return self._once(lambda: self.choice.pooled(cell.each, name, counted), "pooled", name, cell.choice)
 
     def judgement(self, cell: Cell) -> Verdict:
         """Return whether a combination keeps the answer's bound, with the reasons of an open verdict.
@@ -444,7 +424,7 @@ class SweepResult:
         bound = self.report.bound
         assert bound is not None
         others = [reason for reason in reasons if reason.kind != "undecided"]
-        runs, method = list(cell.runs.values()), self.report.interval
+        runs, method = cell.each, self.report.interval
         verdicts = []
         for met in (False, True):
             values = [
@@ -476,7 +456,7 @@ class SweepResult:
         if base is None:
             return Separation(0, (Reason("measured", "there is nothing to compare with"),))
         doubts = self.reasons(name, cell) + self.reasons(name, base)
-        ours, theirs = (list(one.runs.values()) for one in (cell, base))
+        ours, theirs = cell.each, base.each
         doubts += evidence.differ(name, ours, theirs, self.choice.flows(name))
         doubts += evidence.ideals_decide(
             name,
