@@ -216,3 +216,12 @@ def test_a_folder_in_place_of_a_file_to_write_is_an_error(here, finished, out):
     assert scenario.returncode == 2 and f"{out}: exists" in scenario.stderr
     scenario = weftline("new", "--out", out, "--force", "--no-schema", cwd=here)
     assert scenario.returncode == 2 and "cannot be written: Is a directory" in scenario.stderr
+
+
+def test_a_named_pipe_is_read_and_named_as_what_is_waited_for(here):
+    os.mkfifo(here / "pipe.toml")
+    writer = subprocess.Popen(["cp", "small.toml", "pipe.toml"], cwd=here)
+    done = weftline("check", "pipe.toml", cwd=here)
+    assert writer.wait() == 0 and done.returncode == 0 and "flows" in done.stdout
+    assert done.stderr.startswith("note: pipe.toml is a named pipe: waits until another process opens it\n")
+    assert "named pipe" not in weftline("check", "small.toml", cwd=here).stderr

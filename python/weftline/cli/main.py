@@ -9,9 +9,11 @@ Only what a command needs is imported.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -116,6 +118,7 @@ def _command_with_warnings(arguments: Sequence[str] | None) -> int:
     if options.do is None:
         parser().print_help()
         return WRONG_INPUT
+    _name_pipes(options)
     try:
         return options.do(options)
     except InputError as error:
@@ -124,6 +127,22 @@ def _command_with_warnings(arguments: Sequence[str] | None) -> int:
     except RunFailed as error:
         terminal.say("failed", error)
         return FAILED
+
+
+def _name_pipes(options: argparse.Namespace) -> None:
+    """State which named pipes the command opens: it waits for ever where no process is at the other end."""
+    for given in vars(options).values():
+        for name in given if isinstance(given, list) else [given]:
+            # What a shell substitutes for a process is below /dev, and open.
+            if isinstance(name, str) and not name.startswith("/dev/") and _is_pipe(name):
+                text = f"note: {name} is a named pipe: waits until another process opens it"
+                print(text, file=sys.stderr, flush=True)
+
+
+def _is_pipe(name: str) -> bool:
+    with contextlib.suppress(OSError, ValueError):
+        return stat.S_ISFIFO(os.stat(name).st_mode)
+    return False
 
 
 def _check_bytes(arguments: Sequence[str]) -> None:
