@@ -298,6 +298,8 @@ def test_the_command_runs_until_its_duration_and_accounts_for_all(tmp_path):
         (["--config", "c.toml", "a.pcap"], "captures and --config exclude each other"),
         (["--listen", "udp:0", "--topology", "t.toml"], "--topology: expected with --plan"),
         (["--listen", "udp:0", "--parquet"], "--parquet: expected with --out"),
+        (["--listen", "udp:0", "--interval", "1"], "--interval: expected a time with its unit"),
+        (["--listen", "udp:0", "--duration", ""], "--duration: expected a time with its unit"),
         (["--listen", "udp:0", "--points", "each"], "--points: only with captures"),
         ([], "expected captures"),
     ],

@@ -178,7 +178,6 @@ def _collect_live(options: argparse.Namespace) -> int:
     import threading
 
     from weftline.live import collecting
-    from weftline.quantities import parse_time_ns
 
     if options.captures:
         named = "--listen or --interface" if options.listen or options.interface else "--config"
@@ -193,7 +192,7 @@ def _collect_live(options: argparse.Namespace) -> int:
         "prometheus": options.prometheus,
         "otlp": options.otlp,
         "checkpoint": options.checkpoint,
-        "interval_s": parse_time_ns(options.interval) / 1e9 if options.interval else None,
+        "interval_s": _seconds("--interval", options.interval),
         "memory": options.memory,
         "out": options.out,
         "parquet": options.parquet,
@@ -202,7 +201,7 @@ def _collect_live(options: argparse.Namespace) -> int:
     config = _file(options.config)
     settings = {**config, **given}
     _check_together(options, settings.get("plan"), settings.get("out"))
-    ends = None if options.duration is None else parse_time_ns(options.duration) / 1e9
+    ends = _seconds("--duration", options.duration)
     stop = threading.Event()
     usual = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
     try:
@@ -220,6 +219,16 @@ def _collect_live(options: argparse.Namespace) -> int:
     if collector.found:
         _show(collector.found, options, settings.get("plan"))
     return 0
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    """Return the seconds that an option gives, None without it."""
+    from weftline.quantities import parse_time_ns
+
+    try:
+        return None if text is None else parse_time_ns(text) / 1e9
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
 
 
 _SIGNALS = (2, 15)
@@ -513,6 +522,7 @@ def _summary(summary: dict[str, Any]) -> str:
         ("ids_without_df", "IPv4 ids of unfragmented packets without DF"),
         ("wide_digests", "PINT digests wider than 64 bits"),
         ("impossible_hop_limits", "PINT digests of packets with a hop limit above the one they began with"),
+        ("cut_digests", "PINT digests of packets cut off within the headers that their ids are made of"),
         ("late_paths", "paths of late packets"),
         ("shed", "findings shed because the shards were too slow"),
         ("paths_refused", "packets of paths beyond the limit"),
