@@ -286,7 +286,7 @@ impl Law {
             needs,
             parameters: None,
             one_thread: true,
-            make: Arc::new(make),
+            make: Some(Arc::new(make)),
             stated: None,
         }
     }

@@ -112,6 +112,7 @@ impl Discipline for Returns {
 mod faults {
     use std::fmt;
     use weftline_sim::balance::{self, *};
+    use weftline_sim::compat::Rules;
     use weftline_sim::congestion::{self, *};
     use weftline_sim::counters::{Counter, CounterGroup};
     use weftline_sim::doc::{SchemeDoc, Series};
@@ -152,6 +153,9 @@ mod faults {
             Verdict::Queued
         }
         fn dequeue(&mut self, paused: u8, packets: &mut PacketSlab, _: Time) -> Option<PacketId> {
+            if self.0 == 8 {
+                return None;
+            }
             let ready = self.1.occupied() & !(paused & !1);
             let id = (ready != 0).then(|| self.1.pop(ready.trailing_zeros() as usize, packets))?;
             match self.0 {
@@ -204,7 +208,14 @@ mod faults {
             }
         }
         fn events(&self) -> Events {
-            if (3..6).contains(&self.0) { Events::ARRIVALS.and(Events::FORWARDS) } else { Events::NONE }
+            match self.0 {
+                3..6 => Events::ARRIVALS.and(Events::FORWARDS),
+                6 => Events::HOLDS,
+                _ => Events::NONE,
+            }
+        }
+        fn holds(&mut self, _: &Forward, packet: Held, _: u64, _: &mut impl SwitchContext) -> Option<Held> {
+            if self.0 == 6 { None } else { Some(packet) }
         }
         fn on_arrival(&mut self, _: &Arrival, _: &mut u64) -> i32 {
             [0, i32::MIN, i32::MAX, 0].get(self.0 as usize - 2).copied().unwrap_or(0)
@@ -256,6 +267,11 @@ mod faults {
         }
         fn needs(&self) -> Needs {
             Needs::window(congestion::Window::FollowsRate)
+        }
+        fn follow(&mut self, rules: &Rules) {
+            if self.0 == 20 && rules.released_laws {
+                self.0 = 3;
+            }
         }
         fn derived(&self, line_rate: Rate) -> Vec<(&'static str, Rate)> {
             vec![("step_bps", Rate(line_rate.0 / 100))]
@@ -342,12 +358,13 @@ mod faults {
                     cx.waiting.push(&mut self.1, packet);
                     cx.drop(packet, &EARLY);
                 }
+                5 => cx.waiting.push(&mut self.1, Queued { size: packet.size / 2, ..packet }),
                 _ if packet.data && self.2.is_multiple_of(3) => cx.drop(packet, &OWN_REASON),
                 _ => cx.waiting.push(&mut self.1, packet),
             }
         }
         fn dequeue(&mut self, cx: &mut QueueContext) -> Option<Queued> {
-            cx.waiting.pop(&mut self.1)
+            if self.0 == 6 { None } else { cx.waiting.pop(&mut self.1) }
         }
         fn reset(&mut self) {
             self.1 = List::default();
@@ -420,7 +437,7 @@ fn message_for(setting: &str, value: &str) -> String {
 fn a_queue_that_loses_or_invents_packets_ends_the_run_with_its_name() {
     for (fault, expected) in [
         (0, "done"),
-        (1, "it lost "),
+        (1, "dequeue returned none although "),
         (2, "which it does not hold"),
         (3, "it changed the size of a packet"),
         (4, "it was asked"),
@@ -428,6 +445,7 @@ fn a_queue_that_loses_or_invents_packets_ends_the_run_with_its_name() {
         (6, "packet 1073741824, which it does not hold"),
         // What waits is counted for it.
         (7, "done"),
+        (8, "dequeue returned none although "),
     ] {
         let text = message_for("switch.queue", &format!("{{ kind = 'own-faulty-queue', fault = {fault} }}"));
         assert!(text.contains(expected), "{fault}: {text}");
@@ -446,6 +464,7 @@ fn a_balancer_that_decides_what_no_switch_can_do_ends_the_run_with_its_name() {
         (3, "it made a packet of "),
         (4, "it made a packet of "),
         (5, "it made a packet of "),
+        (6, "it dropped 1 packets that it held"),
         (10, "port 1000 of a switch with "),
         (11, "in class 200"),
         (12, "a probe of 0 bytes"),
@@ -469,7 +488,10 @@ fn a_balancer_that_decides_what_no_switch_can_do_ends_the_run_with_its_name() {
 fn a_discipline_in_a_buffer_of_the_ports_own_that_loses_or_invents_packets_ends_the_run_with_its_name() {
     assert_eq!(message_for("switch.queue", "{ kind = 'own-thirds' }"), "done");
     // Builds that check sums find that those of the port are wrong before the ledger does.
-    for (fault, expected) in [(1, "it lost "), (2, ""), (3, "which it does not hold"), (4, "")] {
+    let none = "dequeue returned none although ";
+    for (fault, expected) in
+        [(1, none), (2, ""), (3, "which it does not hold"), (4, ""), (5, "was queued as one of"), (6, none)]
+    {
         let text = message_for("switch.queue", &format!("{{ kind = 'own-thirds', fault = {fault} }}"));
         assert!(text.starts_with("queue \"own-thirds\" panicked: ") && text.contains(expected), "{text}");
     }
@@ -553,4 +575,19 @@ fn a_controller_that_stops_time_ends_the_run_with_its_name() {
         let named = text.starts_with("controller \"own-faulty-controller\" panicked: ");
         assert!(expected == "done" || named, "{text}");
     }
+}
+
+#[test]
+fn a_controller_of_another_crate_follows_the_rules_of_the_run() {
+    add();
+    let text = "[topology]\nkind = \"star\"\nhosts = 4\n[transport]\n\
+                controller = { kind = \"own-faulty-controller\", fault = 20 }\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"30KB\"\n";
+    let outcome = |like: &str| {
+        let config = common::load(text, &[("compat.like", like)]).unwrap().config().unwrap();
+        let run = Simulation::new(config, Execution { threads: 1, regions: None, windows: None });
+        run.and_then(|run| run.run(&mut Kept::default(), &mut |_| true)).map_err(|error| error.to_string())
+    };
+    assert!(outcome("none").is_ok());
+    assert!(outcome("powertcp-ns3").unwrap_err().contains("it was asked"));
 }

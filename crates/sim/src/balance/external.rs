@@ -191,7 +191,13 @@ pub struct External {
 
 impl External {
     fn guarded<R>(&mut self, call: impl FnOnce(&mut dyn AnyBalancer) -> R) -> R {
-        guarded("balancer", self.name, || call(&mut *self.law))
+        guarded("balancer", self.name, || {
+            Held::forget_dropped();
+            let result = call(&mut *self.law);
+            let lost = Held::dropped();
+            assert!(lost == 0, "it dropped {lost} packets that it held: pass each to release");
+            result
+        })
     }
 }
 

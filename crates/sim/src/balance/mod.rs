@@ -41,6 +41,7 @@ use crate::packet::{Packet, PacketId};
 use crate::parameters::Parameters;
 use crate::topology::{NextHops, Routes};
 use crate::units::{Rate, Time};
+use std::cell::Cell;
 use std::sync::Arc;
 
 pub use fabric::{Fabric, Neighbour, Side};
@@ -400,9 +401,39 @@ pub trait SwitchContext: Ports {
     fn wake(&mut self, at: Time);
 }
 
-/// A packet that a balancer may hold at its switch. It counts to no buffer meanwhile.
+/// A packet that a balancer may hold at its switch. It counts to no buffer meanwhile. No port counts the loss of one that is
+/// dropped in place of released, which is an error of a balancer of another crate.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Held(pub(crate) PacketId);
+
+thread_local! {
+    /// How many were dropped on this thread since [`Held::forget_dropped`].
+    static DROPPED: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Held {
+    /// The packet, which is not held any more.
+    pub(crate) fn into_id(self) -> PacketId {
+        let id = self.0;
+        std::mem::forget(self);
+        id
+    }
+
+    fn forget_dropped() {
+        DROPPED.set(0);
+    }
+
+    /// Number of those that were dropped since then.
+    fn dropped() -> u64 {
+        DROPPED.get()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        DROPPED.set(DROPPED.get() + 1);
+    }
+}
 
 /// A packet that has come in by a port.
 #[derive(Clone, Copy)]

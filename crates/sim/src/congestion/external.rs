@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::{
     Ack, CongestionController, Control, ControllerParameters, FlowContext, Needs, Parameters, Rate, Time,
 };
+use crate::compat::Rules;
 use crate::doc::Series;
 use crate::external::guarded;
 
@@ -30,13 +31,18 @@ pub struct ExternalController {
     pub parameters: Option<String>,
     /// Its flows must run on one thread.
     pub one_thread: bool,
-    pub make: Arc<MakeController>,
-    /// What its parameters state in addition to its needs. None for a controller in Python, which states nothing else.
+    /// None: its parameters create the controller of a flow.
+    pub make: Option<Arc<MakeController>>,
+    /// Its parameters. None for a controller in Python, which states nothing but its needs.
     pub stated: Option<Arc<dyn Stated>>,
 }
 
-/// What [`ControllerParameters`] state in addition to the needs of a controller, behind a pointer.
+/// [`ControllerParameters`] behind a pointer.
 pub trait Stated: Send + Sync {
+    fn text(&self) -> String;
+    fn needs(&self) -> Needs;
+    fn follow(&mut self, rules: &Rules);
+    fn start(&self, flow: &FlowContext, int_hops: usize) -> Box<dyn CongestionController + Send>;
     fn marks_at_step(&self) -> bool;
     fn queue_at_marks(&self) -> Option<f64>;
     fn ns_per_hop(&self) -> f64;
@@ -47,7 +53,22 @@ pub trait Stated: Send + Sync {
     fn series(&self) -> &'static [Series];
 }
 
-impl<P: ControllerParameters + Send + Sync> Stated for P {
+impl<P> Stated for P
+where
+    P: ControllerParameters<State: Send + 'static> + fmt::Debug + Send + Sync,
+{
+    fn text(&self) -> String {
+        format!("{self:?}")
+    }
+    fn needs(&self) -> Needs {
+        ControllerParameters::needs(self)
+    }
+    fn follow(&mut self, rules: &Rules) {
+        ControllerParameters::follow(self, rules);
+    }
+    fn start(&self, flow: &FlowContext, int_hops: usize) -> Box<dyn CongestionController + Send> {
+        Box::new(ControllerParameters::start(self, flow, int_hops))
+    }
     fn marks_at_step(&self) -> bool {
         P::MARKS_AT_STEP
     }
@@ -81,15 +102,22 @@ impl ExternalController {
         P: ControllerParameters + fmt::Debug + Send + Sync + 'static,
         P::State: Send + 'static,
     {
-        let parameters = Arc::new(P::read(p));
+        let parameters = P::read(p);
         ExternalController {
             name: P::DOC.name.into(),
             needs: parameters.needs(),
             parameters: Some(format!("{parameters:?}")),
             one_thread: false,
-            stated: Some(parameters.clone()),
-            make: Arc::new(move |flow, int_hops| Box::new(parameters.start(flow, int_hops))),
+            make: None,
+            stated: Some(Arc::new(parameters)),
         }
+    }
+
+    /// The rules of the run. Copies follow them already, because they are made of a controller that does.
+    pub(super) fn follow(&mut self, rules: &Rules) {
+        let Some(stated) = self.stated.as_mut().and_then(Arc::get_mut) else { return };
+        guarded("controller", &self.name, || stated.follow(rules));
+        (self.needs, self.parameters) = (stated.needs(), Some(stated.text()));
     }
 
     /// What its parameters state, as `ask` asks for it; `or` if they state nothing.
@@ -101,7 +129,11 @@ impl ExternalController {
     }
 
     pub(super) fn start(&self, flow: &FlowContext, int_hops: usize, control: &mut Control) -> External {
-        let law = guarded("controller", &self.name, || (self.make)(flow, int_hops));
+        let law = guarded("controller", &self.name, || match (&self.make, &self.stated) {
+            (Some(make), _) => make(flow, int_hops),
+            (None, Some(stated)) => stated.start(flow, int_hops),
+            (None, None) => unreachable!("nothing creates controllers of this name"),
+        });
         let series = self.stated.as_ref().map(|stated| stated.series());
         let mut external = External { name: self.name.clone(), law, line_rate: flow.line_rate, series };
         external.on_start(control);
@@ -119,7 +151,10 @@ impl PartialEq for ExternalController {
     fn eq(&self, other: &ExternalController) -> bool {
         let same = match (&self.parameters, &other.parameters) {
             (Some(ours), Some(theirs)) => ours == theirs,
-            _ => Arc::ptr_eq(&self.make, &other.make),
+            _ => {
+                let makes = self.make.as_ref().zip(other.make.as_ref());
+                makes.is_some_and(|(ours, theirs)| Arc::ptr_eq(ours, theirs))
+            }
         };
         same && self.name == other.name && self.needs == other.needs
     }

@@ -186,7 +186,7 @@ pub trait ControllerParameters: Sized {
     const NS_PER_HOP: f64 = 75.0;
     fn read(p: &mut Parameters) -> Self;
     fn needs(&self) -> Needs;
-    /// The rules of the run, by which it may repeat a simulator; called before everything else, but not for one of another crate.
+    /// The rules of the run, by which it may repeat a simulator; called before everything else.
     fn follow(&mut self, _rules: &Rules) {}
     /// The steps that follow from the rate of the NIC, which `weftline check` prints, each by its key.
     fn derived(&self, _line_rate: Rate) -> Vec<(&'static str, Rate)> {
@@ -330,7 +330,8 @@ macro_rules! registry {
             pub fn follow(&mut self, rules: &Rules) {
                 match self {
                     $(ControllerConfig::$variant(parameters) => parameters.follow(rules),)*
-                    ControllerConfig::None | ControllerConfig::Window(_) | ControllerConfig::External(_) => {}
+                    ControllerConfig::External(external) => external.follow(rules),
+                    ControllerConfig::None | ControllerConfig::Window(_) => {}
                 }
             }
 

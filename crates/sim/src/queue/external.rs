@@ -122,6 +122,17 @@ impl Ledger {
         self.class_bytes[usize::from(class) % CLASSES] -= u64::from(size);
     }
 
+    /// Bytes that must not wait any longer when the port is free. Where any class is paused, a buffer of the port's own may
+    /// hold all but pauses back.
+    fn may_leave(&self, paused: u8) -> u64 {
+        let held = match paused & !1 {
+            0 => 0,
+            _ if self.owns_buffer => !1,
+            held => held,
+        };
+        (0..CLASSES).filter(|class| held >> class & 1 == 0).map(|class| self.class_bytes[class]).sum()
+    }
+
     /// Packets that it dropped from a buffer of the port's own, or turned round.
     fn give_others(&mut self, queue: &mut dyn QueueDiscipline, packets: &PacketSlab) {
         let Some(account) = queue.account() else { return };
@@ -148,6 +159,13 @@ impl QueueDiscipline for External {
             let next = queue.dequeue(paused, packets, now);
             next.into_iter().for_each(|id| ledger.give(id, packets));
             ledger.give_others(queue, packets);
+            if next.is_none() {
+                let waiting = ledger.may_leave(paused);
+                assert!(
+                    waiting == 0,
+                    "dequeue returned none although {waiting} bytes wait that no pause holds back"
+                );
+            }
             let class = next.map_or(0, |id| packets[id].class);
             assert!(paused & !1 & 1 << class == 0, "it returned a packet of class {class}, which is paused");
             next

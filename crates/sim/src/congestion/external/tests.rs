@@ -22,7 +22,7 @@ fn make(bps: u64) -> ExternalController {
         parameters: None,
         one_thread: false,
         stated: None,
-        make: Arc::new(move |_: &FlowContext, _| Box::new(Absurd(bps)) as Box<_>),
+        make: Some(Arc::new(move |_: &FlowContext, _| Box::new(Absurd(bps)) as Box<_>)),
     }
 }
 

@@ -87,9 +87,10 @@ impl Switch {
         let forward = Forward { packet: &packet, from, to, now };
         // It is in no queue yet, so there is room to remember the port.
         net.packets[id].next = out;
-        match self.act(net, routes, |balancer, cx| balancer.holds(&forward, Held(id), word, cx)) {
-            Some(Held(passes)) if passes == id => return false,
-            Some(Held(other)) => {
+        let passes = self.act(net, routes, |balancer, cx| balancer.holds(&forward, Held(id), word, cx));
+        match passes.map(Held::into_id) {
+            Some(passes) if passes == id => return false,
+            Some(other) => {
                 self.held.remove(&other);
                 self.go_on(net, other);
             }
@@ -153,7 +154,7 @@ impl Switch {
         let Acting { mut sent, released, wakes, .. } = acting;
         sent.drain(..).for_each(|(local, probe)| self.send_probe(net, local, probe));
         net.outgoing = sent;
-        for Held(id) in released {
+        for id in released.into_iter().map(Held::into_id) {
             self.held.remove(&id);
             self.go_on(net, id);
         }

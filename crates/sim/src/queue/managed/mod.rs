@@ -313,7 +313,10 @@ impl QueueCounters {
     }
 
     fn subtract(&mut self, packet: Queued, packets: &PacketSlab) {
-        let wire = u64::from(packets[packet.packet].size);
+        let place = &packets[packet.packet];
+        let size = counted(place, self.link_header);
+        assert!(packet.size == size, "a packet of {size} bytes was queued as one of {}", packet.size);
+        let wire = u64::from(place.size);
         self.packets -= 1;
         self.bytes -= wire;
         self.class_bytes[usize::from(packet.class) % CLASSES] -= wire;

@@ -274,7 +274,7 @@ fn a_controller_from_outside_is_found_by_name() {
         parameters: None,
         one_thread: true,
         stated: None,
-        make: std::sync::Arc::new(|_, _| Box::new(Still)),
+        make: Some(std::sync::Arc::new(|_, _| Box::new(Still))),
     };
     let controllers = [external];
     let hooks = Hooks { controllers: &controllers, ..Hooks::default() };
@@ -302,7 +302,7 @@ fn a_built_in_controller_is_found_where_one_from_outside_has_its_name() {
         parameters: None,
         one_thread: true,
         stated: None,
-        make: std::sync::Arc::new(|_, _| unreachable!("no run is made")),
+        make: Some(std::sync::Arc::new(|_, _| unreachable!("no run is made"))),
     };
     let controllers = [external];
     let hooks = Hooks { controllers: &controllers, ..Hooks::default() };
