@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Marks are spread evenly: a probability is added up until it makes one. The low-latency queue goes first while its head
-//! has waited at most `shift` less than the classic head (time-shifted FIFO). The ramp does not count for a packet that
-//! is alone in its queue. Once p_C reaches 1 / k^2 the low-latency marks are all but certain and both queues drop with p_C; senders that
+//! has waited at most `shift` less than the classic head (time-shifted FIFO). The ramp does not count for a packet after which
+//! at most one other low-latency packet waits. Once p_C reaches 1 / k^2 the low-latency marks are all but certain and both queues drop with p_C; senders that
 //! ignore marks bring the low-latency queue there alone.
 //!
 //! Source: De Schepper, Briscoe, White, RFC 9332 (2023), §2, §4.2 and Appendix A; the longer of both times as in its authors'
@@ -138,6 +138,10 @@ pub struct Dualpi2 {
     low_sum: f64,
 }
 
+/// The ramp counts while more packets than this wait in the low-latency queue after the one that leaves (Th_len of RFC 9332,
+/// Appendix A).
+const RAMP_PACKETS: u32 = 1;
+
 /// Adds up a probability; whether it makes one.
 fn recurs(sum: &mut f64, probability: f64) -> bool {
     *sum += probability;
@@ -191,10 +195,10 @@ impl Dualpi2 {
         self.classic_probability() >= (1.0 / (self.config.coupling * self.config.coupling)).min(1.0)
     }
 
-    /// The low-latency queue's own: a ramp over what the packet has waited, unless it was alone.
+    /// The low-latency queue's own: a ramp over what the packet that leaves has waited, if enough others wait after it.
     fn ramp(&self, waited: Time) -> f64 {
         let Dualpi2Config { ramp_from, ramp, .. } = self.config;
-        if self.low.packets == 0 || waited < ramp_from {
+        if self.low.packets <= RAMP_PACKETS || waited < ramp_from {
             return 0.0;
         }
         ((waited - ramp_from).as_seconds() / ramp.as_seconds()).min(1.0)

@@ -95,10 +95,13 @@ fn signals_are_spread_evenly() {
 }
 
 #[test]
-fn the_ramp_begins_and_ends_where_it_should_and_spares_a_lone_packet() {
+fn the_ramp_begins_and_ends_where_it_should_and_spares_packets_with_at_most_one_behind_them() {
     let mut pi = alone();
-    assert_eq!(pi.ramp(Time::from_ms(5)), 0.0);
-    pi.low.packets = 3;
+    // RFC 9332, Appendix A, lines 5a to 5d: the packet has been dequeued, and lq.len() > Th_len = 1.
+    for (behind, expected) in [(0, 0.0), (1, 0.0), (2, 1.0)] {
+        pi.low.packets = behind;
+        assert_eq!(pi.ramp(Time::from_ms(5)), expected, "{behind}");
+    }
     let at = |us| pi.ramp(Time::from_us(us));
     assert_eq!((at(799), at(800), at(1000), at(1200), at(5000)), (0.0, 0.0, 0.5, 1.0, 1.0));
 }
