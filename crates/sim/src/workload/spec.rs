@@ -169,6 +169,12 @@ impl WorkloadSpec {
                 ),
             );
         }
+        if deadlines.mean.is_some() && facts.is_endless {
+            p.complain(
+                "deadline_mean",
+                format!("flows of a {name} workload without a size send until the run ends and meet no deadline: set size"),
+            );
+        }
         let group = group.unwrap_or_else(|| name.to_string());
         Some(WorkloadSpec { group, start, duration, deadlines, pattern })
     }

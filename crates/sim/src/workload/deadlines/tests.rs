@@ -35,4 +35,8 @@ fn deadlines_that_make_no_sense_are_complained_about() {
     );
     let given = complaints("flows", &[("deadline_mean", text("1ms"))]);
     assert!(given.iter().any(|message| message.contains("set the deadline of each flow")), "{given:?}");
+    let endless = complaints("bulk", &[("deadline_mean", text("1ms"))]);
+    assert!(endless.iter().any(|message| message.contains("send until the run ends")), "{endless:?}");
+    let bulk = [("deadline_mean", text("1ms")), ("size", text("1MB"))];
+    assert!(drain(&*source("bulk", 8, &bulk)).iter().all(|flow| flow.deadline.is_some()));
 }
