@@ -129,6 +129,32 @@ def refuse_results(folder: Path) -> None:
         )
 
 
+def refuse_result(path: Path) -> None:
+    """Raise if a file that is to be written would replace one of the results of a run or a store.
+
+    Pages may be replaced.
+
+    Raises
+    ------
+    InputError
+        If it would.
+    """
+    place = path.resolve()
+    folder = place.parent
+    if place.suffix == ".html" or not place.is_file():
+        return
+    if is_run(folder):
+        results = set(WRITTEN)
+    elif (folder / "points").is_dir():
+        results = {FILE, "store.json", "sweep.json", "index.jsonl"}
+    else:
+        return
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        results |= set(unsealed((folder / FILE).read_bytes())[0]["files"])
+    if place.name in results:
+        raise InputError(f"{path}: is one of the results in its folder: choose another file with --out")
+
+
 def sealed(fields: Mapping[str, Any]) -> str:
     """Return a line of JSON with its seal."""
     return _native.sealed(json.dumps(fields, ensure_ascii=False, separators=(",", ":")))

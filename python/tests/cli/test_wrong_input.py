@@ -225,3 +225,30 @@ def test_a_named_pipe_is_read_and_named_as_what_is_waited_for(here):
     assert writer.wait() == 0 and done.returncode == 0 and "flows" in done.stdout
     assert done.stderr.startswith("note: pipe.toml is a named pipe: waits until another process opens it\n")
     assert "named pipe" not in weftline("check", "small.toml", cwd=here).stderr
+
+
+def test_what_a_command_reads_is_not_replaced_by_what_it_writes(here, finished):
+    shutil.copytree(finished, here / "run")
+    for out in ("flows.parquet", "summary.json", "digests.json"):
+        before = (here / "run" / out).read_bytes()
+        done = weftline("report", "run", "--out", f"run/{out}", cwd=here)
+        assert done.returncode == 2 and f"run/{out}: is one of the results in its folder" in done.stderr
+        assert (here / "run" / out).read_bytes() == before
+    for _ in range(2):
+        assert weftline("report", "run", "--out", "run/page.html", cwd=here).returncode == 0
+    records = "src,dst,start_ns,bytes,packets\n10.0.0.1,10.0.0.2,5,600,1\n"
+    (here / "records.csv").write_text(records)
+    done = weftline("import", "records.csv", "--out", "records.csv", cwd=here)
+    assert done.returncode == 2 and "--out: records.csv is read by this command" in done.stderr
+    assert (here / "records.csv").read_text() == records
+
+
+def test_a_timeline_replaces_no_results(here):
+    collective = '\n[[workload]]\nkind = "collective"\nhosts = "0-3"\nbytes = "8KB"\n'
+    (here / "job.toml").write_text(SCENARIO.partition("[[workload]]")[0] + collective)
+    assert weftline("run", "job.toml", "--out", "run", "--quiet", cwd=here).returncode == 0
+    done = weftline("jobs", "run", "--out", "run/flows.parquet", cwd=here)
+    assert done.returncode == 2 and "run/flows.parquet: is one of the results in its folder" in done.stderr
+    for _ in range(2):
+        assert weftline("jobs", "run", "--out", "run/timeline.json", cwd=here).returncode == 0
+    assert json.loads((here / "run/timeline.json").read_text())["traceEvents"]

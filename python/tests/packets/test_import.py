@@ -501,7 +501,7 @@ def test_no_bytes_end_a_reading_but_with_an_error_of_the_input(tmp_path):
     [
         ("", "is empty: expected a header"),
         ("sa,ta,ts,ibyt\n", "line 1: no column says dst: "),
-        ("src,dst,start_ns\n", "no column says bytes: "),
+        ("src,dst,start_ns,size_bytes\n", 'no column says bytes: of "size_bytes", did you mean "bytes"? '),
         (
             "src,dst,start_ns,bytes\n10.0.0.1,10.0.0.2,5\n",
             "record 1 (line 2): expected 4 fields as in the header, found 3",

@@ -32,13 +32,15 @@ def add_to(command: Callable[..., argparse.ArgumentParser]) -> None:
 
 def _jobs(options: argparse.Namespace) -> int:
     import json
+    from pathlib import Path
 
-    from weftline import terminal, timeline
+    from weftline import integrity, terminal, timeline
     from weftline.errors import InputError
     from weftline.measures import step_causes
     from weftline.measures import steps as rows_of
     from weftline.measures.lines import lines_of
     from weftline.measures.pooling import seed_of
+    from weftline.outputs import whole_file
     from weftline.runs import Run
 
     runs = [Run.open(folder) for folder in options.folders]
@@ -52,6 +54,8 @@ def _jobs(options: argparse.Namespace) -> int:
         )
     if options.out and len(runs) > 1:
         raise InputError(f"--out: one timeline is of one run, found {len(runs)} folders")
+    if options.out:
+        integrity.refuse_result(Path(options.out))
     lines = lines_of(runs)
     for text in dict.fromkeys(text for line in lines for text in line.warnings):
         terminal.say("warning", text)
@@ -85,7 +89,7 @@ def _jobs(options: argparse.Namespace) -> int:
                 "ended when the run did; numbers are of these"
             )
     if options.out:
-        with open(options.out, "w", encoding="utf-8") as file:
+        with whole_file(options.out) as part, part.open("w", encoding="utf-8") as file:
             count = timeline.write(runs[0], file)
         if not options.json:
             print(f"{count:,} spans: {options.out}")

@@ -148,6 +148,7 @@ def _import(options: argparse.Namespace) -> int:
     from weftline import quantities
     from weftline.errors import InputError, nearest
     from weftline.measures import flow_rows
+    from weftline.outputs import refuse_inputs
     from weftline.packets import sampling, traces
 
     if _is_graph(options.files[0]):
@@ -166,6 +167,7 @@ def _import(options: argparse.Namespace) -> int:
         raise InputError(
             f'--kind: unknown kind "{options.kind}": {nearest(options.kind, known)}known: {", ".join(known)}'
         )
+    refuse_inputs({"--out": options.out}, [*options.files, options.map])
     found = traces.read(
         options.files,
         kind=options.kind,

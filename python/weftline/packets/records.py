@@ -195,7 +195,7 @@ def _layout(file: str, header: list[str]) -> Layout:
     for column in _REQUIRED:
         if column not in places:
             expected = list(_COLUMNS[column])
-            near = next((text for name in names if (text := nearest(name, expected))), "")
+            near = next((f'of "{name}", {text}' for name in names if (text := nearest(name, expected))), "")
             raise InputError(
                 f"{file}: line 1: no column says {column}: {near}expected one of {', '.join(expected)}"
             )

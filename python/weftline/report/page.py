@@ -114,6 +114,7 @@ def write(
 def save(path: Path, text: str) -> Path:
     """Write the text of a page to a file and return its path; one that was there stays until then."""
     path = Path(path_text("--out", path))
+    integrity.refuse_result(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, utf8("the page", text))
