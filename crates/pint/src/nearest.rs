@@ -11,17 +11,22 @@ pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str>
 
 /// Returns the known name with the smallest edit distance from `found`, if it is similar enough.
 pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
-    let limit = (found.chars().count() / 3).max(2);
+    let length = found.chars().count();
     known
         .map(|name| (edits(found, name), name))
-        .filter(|(distance, _)| *distance <= limit)
+        .filter(|(distance, name)| *distance <= most_edits(length, name.chars().count()))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
 
+/// The maximum edit distance of similar names of these lengths: a third of the letters of the longer one, and
+/// no more than two of short ones. So `mtu` is not similar to `to`, nor `link` to `kind`.
+fn most_edits(found: usize, name: usize) -> usize {
+    ((found.max(name) + 1) / 3).min((found / 3).max(2))
+}
+
 /// The known key that is meant: it differs from `found` in one letter, or else in words that are left out (of
-/// `link`, `host_link`), or is the one `by_meaning`, or the nearest. Two letters of a short name are many:
-/// `link` does not mean `kind`.
+/// `link`, `host_link`), or is the one `by_meaning`, or the nearest.
 pub fn nearest_key<'n>(
     found: &str,
     known: impl Iterator<Item = &'n str> + Clone,
@@ -64,19 +69,20 @@ fn words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect()
 }
 
-/// Edit distance (insert, delete, replace), case ignored.
+/// Edit distance (insert, delete, replace, swap two neighbours), case ignored.
 fn edits(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.to_lowercase().chars().take(64).collect();
     let b: Vec<char> = b.to_lowercase().chars().take(64).collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    // Distances of the beginnings of `a` with one letter fewer and with all so far, from each beginning of `b`.
+    let (mut before, mut row) = (Vec::new(), (0..=b.len()).collect::<Vec<usize>>());
     for (i, &x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+        let mut next = vec![i + 1];
         for (j, &y) in b.iter().enumerate() {
-            let replace = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replace.min(row[j] + 1).min(row[j + 1] + 1);
+            let least = (row[j] + usize::from(x != y)).min(row[j + 1] + 1).min(next[j] + 1);
+            let swaps = i > 0 && j > 0 && x == b[j - 1] && y == a[i - 1];
+            next.push(if swaps { least.min(before[j - 1] + 1) } else { least });
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[b.len()]
 }
@@ -92,6 +98,29 @@ mod tests {
         assert_eq!(nearest("dctp", known.into_iter()), Some("dctcp"));
         assert_eq!(nearest("bananas", known.into_iter()), None);
         assert_eq!(nearest("HPCC", known.into_iter()), Some("hpcc"));
+    }
+
+    #[test]
+    fn how_near_a_name_has_to_be_depends_on_the_length_of_both() {
+        for (found, known, is_near) in [
+            ("mtu", "to", false),
+            ("tcp", "ndp", false),
+            ("mt", "mtu", true),
+            ("dst", "dest", true),
+            ("to", "tp", true),
+            ("TO", "to", true),
+            ("x", "y", false),
+            ("link", "kind", false),
+            ("knid", "kind", true),
+            ("leafs", "leaves", true),
+            ("ost", "hosts", true),
+            ("window_validatoin", "window_validation", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(nearest(found, [known].into_iter()).is_some(), is_near, "{found} {known}");
+        }
+        // Two letters that are swapped are one edit.
+        assert_eq!([("ab", "ba"), ("acb", "abc"), ("ca", "abc")].map(|(a, b)| edits(a, b)), [1, 1, 3]);
     }
 
     #[test]
