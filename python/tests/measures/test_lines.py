@@ -173,3 +173,32 @@ def test_lines_of_which_a_setting_changes_no_bit_are_named(tmp_path):
     differences = weftline.compare(*runs).differences()
     (note,) = [line for line in differences.note.splitlines() if "to the bit" in line]
     assert note.count("; ") == 1, "two lines that are alike and differ from the base are named as well"
+
+
+class Bins:
+    """A run whose slowdown table is given: the counts of its bins, and their sizes."""
+
+    def __init__(self, tables):
+        self.tables, self.summary, self.scenario, self.out = tables, {"status": "done"}, {}, "x"
+
+    def slowdown(self, *, bins=20, scheme="equal-count", group=None):
+        rows = [
+            {"count": count, "size_bytes": size, "p50": p50, "p95": p50, "p99": p50}
+            for count, size, p50 in self.tables[bins]
+        ]
+        return {"bins": rows, "overall": {"count": sum(row["count"] for row in rows)}}
+
+
+def test_a_curve_of_runs_with_unlike_bins_has_fewer_points_and_leaves_no_flow_out():
+    one = Bins({4: [(5, 10, 1.0)] * 4, 2: [(10, 10, 1.0), (10, 20, 3.0)], 1: [(20, 20, 2.0)]})
+    other = Bins({4: [(5, 10, 1.0), (15, 20, 2.0)], 2: [(10, 10, 2.0), (10, 20, 4.0)], 1: [(20, 20, 3.0)]})
+    found = Line("x", [one, other]).curve(4)
+    assert [point["share"] for point in found] == [0.5, 1.0]
+    assert [point["p50"].value for point in found] == [1.5, 3.5]
+    assert all(point["p50"].count == 2 for point in found)
+
+
+def test_bins_of_the_same_sizes_are_alike_though_their_shares_are_not():
+    one = Bins({4: [(15, 10, 1.0), (5, 20, 2.0)]})
+    other = Bins({4: [(10, 10, 3.0), (10, 20, 4.0)]})
+    assert [point["p50"].value for point in Line("x", [one, other]).curve(4)] == [2.0, 3.0]

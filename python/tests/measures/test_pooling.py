@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-import warnings
 
 import pytest
 
@@ -18,7 +17,7 @@ from weftline.cli.main import main
 from weftline.errors import Conflict, DeterminismWarning, InputError, WeftlineWarning
 from weftline.measures import pooling
 from weftline.measures.comparison import comparison_of
-from weftline.measures.lines import Line, lines_of
+from weftline.measures.lines import lines_of
 from weftline.runs import Run
 
 real = pytest.mark.skipif(
@@ -504,35 +503,6 @@ def test_the_same_traffic_is_the_same_file_content_and_the_same_frames(tmp_path)
     assert not paired(Run.read(tmp_path / "g"), Run.read(tmp_path / "h"))
 
 
-class Bins:
-    """A run whose slowdown table is given: the counts of its bins, and their sizes."""
-
-    def __init__(self, tables):
-        self.tables, self.summary, self.scenario, self.out = tables, {"status": "done"}, {}, "x"
-
-    def slowdown(self, *, bins=20, scheme="equal-count", group=None):
-        rows = [
-            {"count": count, "size_bytes": size, "p50": p50, "p95": p50, "p99": p50}
-            for count, size, p50 in self.tables[bins]
-        ]
-        return {"bins": rows, "overall": {"count": sum(row["count"] for row in rows)}}
-
-
-def test_a_curve_of_runs_with_unlike_bins_has_fewer_points_and_leaves_no_flow_out():
-    one = Bins({4: [(5, 10, 1.0)] * 4, 2: [(10, 10, 1.0), (10, 20, 3.0)], 1: [(20, 20, 2.0)]})
-    other = Bins({4: [(5, 10, 1.0), (15, 20, 2.0)], 2: [(10, 10, 2.0), (10, 20, 4.0)], 1: [(20, 20, 3.0)]})
-    found = Line("x", [one, other]).curve(4)
-    assert [point["share"] for point in found] == [0.5, 1.0]
-    assert [point["p50"].value for point in found] == [1.5, 3.5]
-    assert all(point["p50"].count == 2 for point in found)
-
-
-def test_bins_of_the_same_sizes_are_alike_though_their_shares_are_not():
-    one = Bins({4: [(15, 10, 1.0), (5, 20, 2.0)]})
-    other = Bins({4: [(10, 10, 3.0), (10, 20, 4.0)]})
-    assert [point["p50"].value for point in Line("x", [one, other]).curve(4)] == [2.0, 3.0]
-
-
 @real
 def test_a_mean_says_over_how_many_seeds_it_is(tmp_path):
     def run(seed, **measure):
@@ -554,57 +524,6 @@ def test_a_table_of_one_seed_explains_no_interval(tmp_path):
     ]
     text = str(comparison_of(given))
     assert "over 1 seed" in text and "±" not in text and "There are no intervals" in text
-
-
-@pytest.fixture(scope="module")
-def swept(tmp_path_factory):
-    over = {
-        "scheme": {"H": {"transport.controller.kind": "hpcc"}, "D": {"transport.controller.kind": "dctcp"}},
-        "workload.0.load": [0.2, 0.7],
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return weftline.sweep(SMALL, over, seeds=2, out=tmp_path_factory.mktemp("sweep") / "s")
-
-
-@real
-def test_the_cells_of_a_sweep_are_compared_with_the_one_of_the_same_load(swept):
-    found = comparison_of([swept.path])
-    assert {line.label: found.base_of(line).label for line in found.lines if found.base_of(line)} == {
-        "D, 0.2": "H, 0.2",
-        "D, 0.7": "H, 0.7",
-    }
-    assert set(found.as_json()["differences"]) == {"D, 0.2", "D, 0.7"}
-    assert "D, 0.7 minus H, 0.7" in str(found) and "D, 0.7 minus H, 0.2" not in str(found)
-
-
-@real
-def test_against_names_a_cell_or_a_variant_of_an_axis(swept):
-    found = comparison_of([swept.path], against="H, 0.7")
-    assert {line.label for line in found.lines if found.base_of(line)} == {"H, 0.2", "D, 0.7"}
-    assert "D, 0.2" in found.notes[-1]
-    found = comparison_of([swept.path], against="0.7")
-    assert {line.label: found.base_of(line).label for line in found.lines if found.base_of(line)} == {
-        "H, 0.2": "H, 0.7",
-        "D, 0.2": "D, 0.7",
-    }
-    with pytest.raises(InputError, match=r"known: H, 0.2"):
-        comparison_of([swept.path], against="X")
-
-
-@real
-def test_runs_of_several_stores_are_compared_with_the_one_alike_but_for_the_scheme(swept, tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        more = weftline.sweep(
-            SMALL, {"workload.0.load": [0.2]}, set={"switch.buffer": "1MiB"}, seeds=2, out=tmp_path / "t"
-        )
-    found = comparison_of([swept.path, more.path])
-    bases = {line.label: base.label for line in found.lines if (base := found.base_of(line))}
-    assert len(found.lines) == 5 and len(bases) == 2
-    for label, base in bases.items():
-        assert label != base and label.partition(", ")[2] == base.partition(", ")[2]
-    assert "No difference is shown where no other line is alike" in found.notes[-1]
 
 
 @real
