@@ -211,3 +211,26 @@ def test_doctor_counts_the_cores_that_the_process_may_use():
 def test_doctor_knows_the_memory():
     total, free = doctor.memory_bytes()
     assert 0 < free <= total
+
+
+@pytest.mark.parametrize(
+    ("value", "key", "what"),
+    [
+        ("nccl", "workload.algorithm", "as NCCL estimates them"),
+        ("zero3", "workload.sharding", "ZeRO 3"),
+        ("strided", "workload.placement", "a host of each rack in turn"),
+    ],
+)
+def test_a_value_of_a_key_is_explained_with_its_keys(value, key, what):
+    found = explain.entry(value)
+    assert (found["name"], found["title"]) == (value, f"a value of {key}")
+    assert what in found["text"]
+    assert all(parameter["key"].startswith(key) for parameter in found["parameters"])
+
+
+def test_a_value_of_several_keys_is_explained_for_each():
+    found = explain.entry("by-rail")
+    assert found["title"] == "a value of host.nic_policy, workload.placement"
+    assert "host.nic_policy: a job's GPUs" in found["text"] and "workload.placement: in the" in found["text"]
+    with pytest.raises(InputError, match='did you mean "hierarchical"'):
+        explain.entry("heirarchical")

@@ -104,6 +104,8 @@ def test_a_mean_over_jobs_of_different_kinds_carries_a_note(twins):
         '"step_mean of JOB" is that of one where each job has a group of its own.'
     )
     assert evidence.pooled_text("step_mean", [twins], Flows(group="collective")) == note
+    of_group = evidence.pooled_text("step_mean of collective", [twins])
+    assert of_group == note.replace("step_mean is", "step_mean of collective is")
     assert note in Comparison(lines_of([twins])).notes
 
 

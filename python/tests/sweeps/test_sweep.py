@@ -249,6 +249,10 @@ def test_what_was_not_measured_says_which_key_it_needs(file, engine, scenario, c
     assert (
         "flow web was not measured: it needs measure.goodput by flow in the scenario, and a run of" in errors
     )
+    file.write_text(texts.WHICH_SCHEME.replace('"goodput"', '"busbw of web"'))
+    main(["sweep", str(file)])
+    errors = " ".join(capsys.readouterr().err.split())
+    assert "busbw of web was not measured: it needs collective operations of one kind" in errors
 
 
 def test_unlike_flows_are_not_paired(file, tmp_path, capsys):

@@ -31,6 +31,8 @@ def entry(name: str) -> dict[str, Any]:
     other = aliases.name(wanted)
     if found is None and other != wanted:
         return entry(other) | {"asked": wanted}
+    if found is None and (value := _of_value(wanted)):
+        return value
     if found is None:
         hint = nearest(wanted, names()) or "`weftline list` shows the schemes, docs/results.md the columns"
         raise InputError(f'unknown name "{name}": {hint.strip()}')
@@ -45,12 +47,15 @@ def transports(entry: dict[str, Any], name: str) -> str:
 
 
 def names() -> list[str]:
-    """Return every name that can be explained: schemes, keys by path and by their end, metrics, columns."""
+    """Return all that can be explained: schemes, keys by path or end, their values, metrics, columns."""
     schemes = [item["name"] for kind in json.loads(_native.names()).values() for item in kind]
-    paths = list(_keys(json.loads(_native.schema())))
+    keys = _keys(json.loads(_native.schema()))
+    paths = list(keys)
+    values = [value for key in keys.values() for value in key.get("enum", []) if isinstance(value, str)]
     ends = [path.rpartition(".")[2] for path in paths]
     metrics = [row["name"] for row in counted.declarations()["metrics"]]
-    return list(dict.fromkeys([*schemes, *paths, *ends, *metrics, *glossary.entries(), *aliases.NAMES]))
+    known = [*schemes, *paths, *ends, *metrics, *glossary.entries(), *aliases.NAMES, *values]
+    return list(dict.fromkeys(known))
 
 
 def _and_column(found: dict[str, Any]) -> dict[str, Any]:
@@ -72,6 +77,33 @@ def _of_schema(name: str) -> tuple[str, str] | None:
     text, examples = keys[path].get("description", ""), keys[path].get("examples", [])
     example = f"Such as {json.dumps(examples[0])}." if examples else ""
     return f"key {path}", f"{text} {example}".strip() or "See docs/scenario.md."
+
+
+def _of_value(name: str) -> dict[str, Any] | None:
+    """A value that keys take by its name, such as ``nccl``: what it is, and those keys."""
+    schema = _keys(json.loads(_native.schema()))
+    described = {
+        path: key.get("description", "") for path, key in schema.items() if name in key.get("enum", [])
+    }
+    keys: list[dict[str, Any]] = []
+    of_keys: dict[str, str] = {}
+    for path in described:
+        taken: list[dict[str, Any]] = []
+        with contextlib.suppress(InputError):  # A key of tables in a list, which the schema alone knows.
+            taken = json.loads(_native.explain(path))["parameters"]
+        for key in taken:
+            if text := next((one["help"] for one in key.get("choices", []) if one["name"] == name), ""):
+                keys.append(key)
+                of_keys[path] = text
+    of_keys = of_keys or described  # Where values have no text of their own, that of the key.
+    if not of_keys:
+        return None
+    texts = list(dict.fromkeys(of_keys.values()))
+    if len(texts) > 1:
+        texts = [f"{path}: {text}" for path, text in of_keys.items()]
+    title = "a value of " + ", ".join(of_keys)
+    text = "; ".join(texts)
+    return {"name": name, "title": title, "text": text, "source": "", "equations": "", "parameters": keys}
 
 
 def _of_subflow(name: str) -> tuple[str, str] | None:

@@ -530,7 +530,7 @@ def pooled_text(name: str, runs: Sequence[Run], flows: Flows | None = None) -> s
     kinds = steps.kinds_text(runs, _of_group(name, flows or Flows()))
     if not kinds:
         return ""
-    alone = f'"{name} of JOB" is that of one'
+    alone = f'"{split(name)[0]} of JOB" is that of one'
     if steps.share_a_group(runs):
         alone = f"{alone} where each job has a group of its own"
     return f"{name} is over the steps of jobs of different kinds: {kinds}; {alone}."

@@ -11,7 +11,7 @@ from weftline.errors import nearest
 from weftline.measures import evidence, given, over_time, queue_ports, run_warnings, stats
 from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.lines import Mean
-from weftline.measures.metrics import Flows, metric
+from weftline.measures.metrics import Flows, metric, split
 from weftline.measures.pooling import (
     alike_texts,
     are_same_bits,
@@ -367,7 +367,7 @@ def warnings(result: SweepResult) -> list[str]:
             if text := _no_such_links(result, name):
                 found.append(text)
                 continue
-            needed = _NEEDED.get("flow GROUP" if name.startswith("flow ") else name)
+            needed = _NEEDED.get("flow GROUP" if name.startswith("flow ") else split(name)[0])
             hint = f": it needs {needed}" if needed else _nothing_counts(result, name)
             found.append(f"{name} was not measured{hint}")
     for reason in evidence.of_endings(result.runs):
