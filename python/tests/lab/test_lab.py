@@ -453,7 +453,7 @@ def test_a_namespace_of_the_same_name_is_an_error_and_stays(dumbbell: Path) -> N
         ("switch.queue.kind=fq-codel", "fifo"),
         ("switch.queue.limit=0B", "share no buffer"),
         ("switch.queue.packets=20", 'have one limit, and here are two (packets = 20, limit = "100KB")'),
-        ("switch.queue.nic_packets=3", "has one queue, and none behind it"),
+        ("switch.queue.nic_packets=3", "has one queue and not two"),
         ("switch.balancer.kind=letflow", 'the lab has "ecmp", "hula"'),
         ("switch.pfc.enabled=true", "cannot pause"),
         ("host.packet_time=1us", "take the time that they take"),

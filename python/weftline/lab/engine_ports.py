@@ -48,8 +48,8 @@ def beyond_kernel(queue: dict[str, Any]) -> list[str]:
         )
     if queue.get("nic_packets"):
         found.append(
-            f"switch.queue.nic_packets = {queue['nic_packets']}: a port of the kernel has one queue, and none "
-            "behind it: leave it out, or leave --ports out"
+            f"switch.queue.nic_packets = {queue['nic_packets']}: a port of the kernel has one queue "
+            "and not two: leave it out, or leave --ports out"
         )
     return found
 
