@@ -4,6 +4,8 @@ import socket
 import struct
 import time
 
+import pytest
+
 import weftline
 from weftline.cli.collect import _summary
 
@@ -35,3 +37,20 @@ def test_a_continued_collector_states_what_came_before_its_checkpoint(tmp_path):
     assert (second["counts"]["packets"], second["packets_before"]) == (8, 4)
     assert "4 of the packets came before the checkpoint" in _summary(second)
     assert (tmp_path / "site.new").read_text() == "of another collector"
+
+
+def test_a_folder_is_of_one_collector_at_a_time_and_of_no_run(tmp_path):
+    with weftline.collecting(listen="udp:0", out=tmp_path / "out"):
+        with pytest.raises(weftline.InputError, match="out: another collector writes there"):
+            weftline.collecting(listen="udp:0", out=tmp_path / "out")
+        with weftline.collecting(listen="udp:0", out=tmp_path / "other"):
+            pass
+    with weftline.collecting(listen="udp:0", out=tmp_path / "out"):
+        pass
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("scenario.toml", "flows.parquet"):
+        (run / name).touch()
+    with pytest.raises(weftline.InputError, match="run: holds the results of a run"):
+        weftline.collecting(listen="udp:0", out=run)
+    assert len(list(run.iterdir())) == 2

@@ -8,13 +8,16 @@ collector.found.paths
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from weftline import integrity
 from weftline.collector import (
     INT_CODES,
     Collected,
@@ -25,6 +28,11 @@ from weftline.collector import (
     read_plan,
 )
 from weftline.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 LISTS = ("listen", "interface", "allow", "report_ports")
 """Options that take one value or several."""
@@ -53,8 +61,13 @@ class LiveCollector:
     def __init__(self, options: Mapping[str, Any]) -> None:
         from weftline import _native
 
-        self._out, self._parquet = options.get("out"), bool(options.get("parquet"))
-        self._native = _native.LiveCollector(json.dumps(_config(options)))
+        config = _config(options)
+        self._out, self._parquet = config.get("out"), bool(options.get("parquet"))
+        with contextlib.ExitStack() as claim:
+            if self._out:
+                _claim(Path(self._out), claim)
+            self._native = _native.LiveCollector(json.dumps(config))
+            self._claim = claim.pop_all()
         self.inputs = self._native.inputs
         """The inputs by name, such as ``udp:127.0.0.1:6000``."""
         self.http: str | None = self._native.http
@@ -68,8 +81,9 @@ class LiveCollector:
         """Stop, take what the kernel still holds, and return all findings."""
         if self.found is None:
             self.found = Collected(**json.loads(self._native.finish()))
-            if self._out:
-                self.found.save(self._out, but=("events",), parquet=self._parquet)
+            with self._claim:
+                if self._out:
+                    self.found.save(self._out, but=("events",), parquet=self._parquet)
         return self.found
 
     def __enter__(self) -> LiveCollector:
@@ -79,6 +93,27 @@ class LiveCollector:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.finish()
+
+
+def _claim(folder: Path, claim: contextlib.ExitStack) -> None:
+    """Have a folder for one collector alone until `claim` is closed, or the process ends.
+
+    Raises
+    ------
+    InputError
+        If another one writes there, or it holds a run.
+    """
+    integrity.refuse_results(folder)
+    with contextlib.suppress(OSError):  # what cannot be written is an error when the collector starts
+        folder.mkdir(parents=True, exist_ok=True)
+        file = claim.enter_context((folder / "events.jsonl").open("ab"))
+        try:
+            if fcntl:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"out: {folder}: another collector writes there; choose another folder"
+            ) from None
 
 
 def collecting(**options: Any) -> LiveCollector:
