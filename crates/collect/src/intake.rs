@@ -104,6 +104,8 @@ counts! {
     wide_digests,
     /// With a plan: of packets with a higher hop limit than the carrier says that they began with.
     impossible_hop_limits,
+    /// With a plan: of packets that were cut off before the end of what their ids are made of.
+    cut_digests,
     report_groups,
     reports,
     /// Of these, reports of a type whose contents no specification gives (IOAM): nothing else of them counts.
@@ -412,6 +414,7 @@ impl Intake {
                     Ok(()) => {}
                     Err(UselessDigest::TooWide) => self.counts.wide_digests += 1,
                     Err(UselessDigest::HopLimit) => self.counts.impossible_hop_limits += 1,
+                    Err(UselessDigest::Cut) => self.counts.cut_digests += 1,
                 }
             }
             Telemetry::Reports(group) => {

@@ -107,6 +107,8 @@ pub struct Ip<'a> {
     pub protocol: u8,
     /// After all IP headers; in a later fragment, not a transport header.
     pub payload: &'a [u8],
+    /// The header states more bytes than there are: a capture or a report kept the start of the packet.
+    pub cut: bool,
 }
 
 impl<'a> Ip<'a> {
@@ -149,6 +151,7 @@ impl<'a> Ip<'a> {
             destination_options: &[],
             protocol: header[9],
             payload,
+            cut: total > bytes.len(),
         })
     }
 
@@ -173,6 +176,7 @@ impl<'a> Ip<'a> {
             destination_options: &[],
             protocol: header[6],
             payload: &bytes[40..end],
+            cut: 40 + length > bytes.len(),
         };
         for _ in 0..MAX_NESTED {
             let rest = ip.payload;

@@ -37,8 +37,8 @@ pub struct Markers {
     pub report_ports: Vec<u16>,
     /// Whether the id of unfragmented IPv4 packets with DF is a digest of PINT.
     pub pint_ipv4_id: bool,
-    /// Whether the IPv6 flow label is: 4 bits of the plan, which are never 0, and 16 of the digest. A label
-    /// of 0 carries no digest.
+    /// Whether the IPv6 flow label of unfragmented packets is: 4 bits of the plan, which are never 0, and 16
+    /// of the digest. A label of 0 carries no digest.
     pub pint_flow_label: bool,
 }
 
@@ -163,7 +163,8 @@ fn header_digest(ip: &Ip, markers: &Markers) -> Option<Digest> {
         Some(id) if markers.pint_ipv4_id && ip.dont_fragment && !ip.fragment => {
             Some(Digest::of(DigestCarrier::Ipv4Id, u128::from(id), 16))
         }
-        None if markers.pint_flow_label && ip.flow_label != 0 => Some(Digest {
+        // Switches leave the label of a fragment to its host, as they do with the id of one.
+        None if markers.pint_flow_label && !ip.fragment && ip.flow_label != 0 => Some(Digest {
             plan: Some((ip.flow_label >> 16) as u8),
             ..Digest::of(DigestCarrier::FlowLabel, u128::from(ip.flow_label & 0xffff), 16)
         }),

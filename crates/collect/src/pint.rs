@@ -4,7 +4,8 @@
 //! mix(id xor word), from 0, over these 64-bit words in network order: source (two words, an IPv4 address as
 //! ::ffff:a.b.c.d), destination, protocol, the first 8 bytes of the transport header (0 if there are fewer);
 //! then of TCP its acknowledgement (upper half) and checksum, of UDP with checksum 0 the first 16 bytes of
-//! payload (missing bytes are 0).
+//! payload (missing bytes are 0). Of a packet that was cut off before the last of these bytes, the id is not
+//! known.
 //!
 //! The number of hops is the hop limit that the packet began with less the one that it has. It began with
 //! what the carrier says, else with the smallest of 64, 128 and 255 that is not below it.
@@ -56,6 +57,8 @@ pub enum UselessDigest {
     TooWide,
     /// The hop limit of the packet is above the one that its carrier says that it began with.
     HopLimit,
+    /// The packet was cut off before the end of what its id is made of.
+    Cut,
 }
 
 /// The digest of a packet as a collector of PINT takes it. Where it was seen is a part of the flow, as number
@@ -95,12 +98,22 @@ pub fn recorded(
             destination_port: flow.destination_port,
             protocol: flow.protocol,
         },
-        packet: packet_id(ip),
+        packet: if has_id(ip) { packet_id(ip) } else { return Err(UselessDigest::Cut) },
         digest: u64::try_from(digest.digest).map_err(|_| UselessDigest::TooWide)?,
         hops: initial.checked_sub(ip.hop_limit).ok_or(UselessDigest::HopLimit)?.into(),
         plan_version: if other { !plan_version } else { plan_version },
         ..Recorded::default()
     })
+}
+
+/// Whether all that the id of a packet is made of is there, or was never sent.
+fn has_id(ip: &Ip) -> bool {
+    let checksum_ends = if ip.protocol == TCP { 18 } else { 8 };
+    let ends = match array(ip.payload, 6) {
+        Some([0, 0]) if ip.protocol == UDP => 24,
+        _ => checksum_ends,
+    };
+    !ip.cut || ip.payload.len() >= ends
 }
 
 /// The id of a packet: see the head of this file.

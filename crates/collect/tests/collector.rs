@@ -406,6 +406,51 @@ fn digests_that_no_plan_can_have_are_counted_by_their_reason() {
     assert_eq!((counts.pint_digests, counts.wide_digests, counts.impossible_hop_limits), (6, 2, 3));
 }
 
+/// IPv4 with DF and this payload, of which `kept` bytes are there.
+fn kept_of(protocol: u8, payload: &[u8], kept: usize) -> Vec<u8> {
+    let length = (20 + payload.len()) as u16;
+    let mut packet = [&[0x45, 0][..], &length.to_be_bytes(), &[0, 7, 0x40, 0, 61, protocol, 0, 0]].concat();
+    packet.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    packet.extend(&payload[..kept]);
+    packet
+}
+
+#[test]
+fn a_digest_counts_if_all_that_the_id_of_its_packet_is_made_of_was_kept() {
+    let decoder = digest_decoder().unwrap();
+    let markers = Markers { pint_ipv4_id: true, ..Markers::default() };
+    let mut collector = Collector::with_pint(markers, MEMORY, &decoder).unwrap();
+    let (tcp, mut udp) = ([0x50; 60], [9; 60]);
+    let summed = udp;
+    udp[6..8].fill(0);
+    for (protocol, payload, needed) in [(6, tcp, 18), (17, summed, 8), (17, udp, 24), (132, summed, 8)] {
+        let before = collector.counts();
+        take(&mut collector, 1, &kept_of(protocol, &payload, needed));
+        assert_eq!(collector.counts().cut_digests, before.cut_digests, "{protocol} {needed}");
+        take(&mut collector, 2, &kept_of(protocol, &payload, needed - 1));
+        let counts = collector.counts();
+        assert_eq!(counts.cut_digests, before.cut_digests + 1, "{protocol} {needed}");
+        assert_eq!(counts.pint_digests, before.pint_digests + 2);
+    }
+    // Whole, and shorter than that.
+    take(&mut collector, 3, &kept_of(17, &udp[..10], 10));
+    assert_eq!(collector.counts().cut_digests, 4);
+}
+
+#[test]
+fn labels_of_fragments_are_those_of_their_hosts() {
+    let markers = Markers { pint_flow_label: true, ..Markers::default() };
+    let mut collector = Collector::new(markers, MEMORY);
+    for (place, digests) in [([0, 0], 1), ([0, 1], 1), ([0, 8], 1), ([0, 9], 1)] {
+        let mut packet = vec![0x60, 15, 0, 7, 0, 16, 44, 61];
+        packet.extend([0xfd; 32]);
+        packet.extend([17, 0, place[0], place[1], 0, 0, 0, 1]);
+        packet.extend([0x13, 0x88, 0x23, 0x28, 0, 8, 0, 1]);
+        take(&mut collector, 1, &packet);
+        assert_eq!(collector.counts().pint_digests, digests, "{place:?}");
+    }
+}
+
 #[test]
 fn digests_of_a_flow_at_two_interfaces_are_of_two_paths() {
     let decoder = digest_decoder().unwrap();

@@ -464,7 +464,8 @@ WL_INLINE void resize(struct __sk_buff *skb, struct wl_ip *ip, const struct mphu
 
 	words += comes ? MARK_BYTES / 4 : -(MARK_BYTES / 4);
 	new = bpf_htons((0x40 | words) << 8 | ip->traffic_class);
-	length = ip->length + (comes ? MARK_BYTES : -MARK_BYTES);
+	/* A packet without a length, before segmentation offload, keeps none. */
+	length = ip->length ? ip->length + (comes ? MARK_BYTES : -MARK_BYTES) : 0;
 	sum = wl_checksum_after(ip->checksum, old, new);
 	sum = wl_checksum_after(sum, bpf_htons(ip->length), bpf_htons(length));
 	__builtin_memcpy(option, mark, sizeof(option));

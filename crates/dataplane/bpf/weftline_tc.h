@@ -139,7 +139,7 @@ struct wl_ip {
 	/* Any part of a fragmented packet. */
 	uint8_t fragment;
 	uint8_t dont_fragment;
-	/* Its length as the header states it: of the packet in IPv4, of what follows the header in IPv6. */
+	/* Its length as the header states it: of the packet in IPv4, of what follows the header in IPv6; 0: it states none. */
 	uint16_t length;
 	/* IPv4; the checksum as it lies in memory. */
 	uint16_t id;
@@ -185,7 +185,8 @@ WL_INLINE int wl_parse_ipv4(struct __sk_buff *skb, struct wl_ip *ip)
 	if (bpf_skb_load_bytes(skb, WL_ETHERNET, &h, sizeof(h)))
 		return 0;
 	header = 4 * (h.version_length & 15);
-	total = bpf_ntohs(h.length);
+	/* 0 before segmentation offload: all that there is. */
+	total = h.length ? bpf_ntohs(h.length) : length - WL_ETHERNET;
 	if (h.version_length >> 4 != 4 || header < 20 || total < header)
 		return 0;
 	ip->payload = WL_ETHERNET + header;
@@ -199,7 +200,7 @@ WL_INLINE int wl_parse_ipv4(struct __sk_buff *skb, struct wl_ip *ip)
 	ip->traffic_class = h.traffic_class;
 	ip->fragment = (place & 0x3fff) != 0;
 	ip->dont_fragment = (place & 0x4000) != 0;
-	ip->length = (uint16_t)total;
+	ip->length = bpf_ntohs(h.length);
 	ip->id = bpf_ntohs(h.id);
 	ip->checksum = h.checksum;
 	ip->source[0] = ip->destination[0] = 0;

@@ -37,7 +37,7 @@ use crate::written;
 use admission::Admission;
 use config::{Config, Network};
 use otlp::Target;
-use reader::{Input, Reader, Task, now_ns};
+use reader::{Input, InputCounts, Reader, Task, now_ns};
 use ring::RingInput;
 use snapshot::{ExporterCounts, Snapshot};
 use udp::UdpInput;
@@ -102,16 +102,24 @@ impl Shared {
 
     fn health(&self) -> Value {
         let latest = self.latest();
-        let inputs: Vec<Value> = latest
-            .inputs
-            .iter()
-            .map(|input| json!({"name": input.name, "received": input.received, "dropped": input.dropped}))
-            .collect();
+        let inputs: Vec<Value> = latest.inputs.iter().map(InputCounts::to_json).collect();
         json!({
             "status": "running", "interval": latest.interval, "time_ns": latest.time_ns, "inputs": inputs,
             "flows": latest.flows, "memory_bytes": latest.memory_bytes,
-            "adds_up": latest.counts.adds_up(), "problem": *lock(&self.problem),
+            "adds_up": latest.counts.adds_up(), "problem": self.problem(&latest.inputs),
         })
+    }
+
+    /// What is wrong now: with files, else with an input.
+    fn problem(&self, inputs: &[InputCounts]) -> Option<String> {
+        let gone = |input: &&InputCounts| input.gone;
+        let of_input = |input: &InputCounts| {
+            format!(
+                "interface: {}: there is none of this name any more; it is read again once it is back",
+                input.name
+            )
+        };
+        lock(&self.problem).clone().or_else(|| inputs.iter().find(gone).map(of_input))
     }
 
     fn exported(&self, name: &'static str, change: impl FnOnce(&mut ExporterCounts)) {
@@ -230,7 +238,7 @@ impl Live {
             "memory_bytes": flows.iter().map(|(_, bytes, _)| bytes).sum::<usize>(),
             "events": self.shared.events(),
             "exports_failed": exporters.values().map(|exporter| exporter.failed).sum::<u64>(),
-            "problem": *lock(&self.shared.problem),
+            "problem": self.shared.problem(&inputs),
         })
     }
 
@@ -268,8 +276,7 @@ impl Live {
             }
         }
         let mut summary = written::summary(&intake, &tables);
-        let input = |input: &reader::InputCounts| json!({"name": input.name, "received": input.received, "dropped": input.dropped});
-        summary["inputs"] = inputs.iter().map(input).collect();
+        summary["inputs"] = inputs.iter().map(InputCounts::to_json).collect();
         let source = |(address, source): (Option<std::net::IpAddr>, admission::Source)| {
             json!({
                 "source": address, "datagrams": source.datagrams, "malformed": source.malformed,
@@ -279,7 +286,7 @@ impl Live {
         summary["exporters"] = admission.counts().map(source).collect();
         summary["not_allowed"] = admission.not_allowed.into();
         summary["captures"] = json!([]);
-        summary["problem"] = json!(*lock(&self.shared.problem));
+        summary["problem"] = json!(self.shared.problem(&inputs));
         let exports = lock(&self.shared.exporters).clone();
         let export = |(name, counts): (&'static str, ExporterCounts)| json!({"name": name, "sent": counts.sent, "failed": counts.failed, "skipped": counts.skipped});
         summary["exports"] = exports.into_iter().map(export).collect();
@@ -329,7 +336,10 @@ fn open_inputs(config: &Config) -> Result<Vec<Input>, String> {
             }
         }
     }
-    for name in &config.interface {
+    for (number, name) in config.interface.iter().enumerate() {
+        if config.interface[..number].contains(name) {
+            return Err(format!("interface: {name}: is named twice, so that its packets would count twice"));
+        }
         let input = RingInput::open(name).map_err(|error| match error.raw_os_error() {
             Some(libc::EPERM | libc::EACCES) => {
                 format!("interface: {name}: reading an interface needs CAP_NET_RAW (run as root, or setcap)")

@@ -5,6 +5,8 @@ use std::os::fd::RawFd;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use serde_json::{Value, json};
+
 use super::admission::Admission;
 use super::ring::RingInput;
 use super::udp::UdpInput;
@@ -32,6 +34,15 @@ pub struct InputCounts {
     pub received: u64,
     /// By the kernel, because they were not read in time.
     pub dropped: u64,
+    /// An interface that was removed, and is read again once there is one of its name.
+    pub gone: bool,
+}
+
+impl InputCounts {
+    /// What is written of an input.
+    pub fn to_json(&self) -> Value {
+        json!({"name": self.name, "received": self.received, "dropped": self.dropped, "gone": self.gone})
+    }
 }
 
 /// What is done on the thread of the reader.
@@ -51,10 +62,10 @@ impl Reader {
             Input::Udp(udp) => {
                 udp.address().map_or_else(|_| "udp".into(), |address| format!("udp:{address}"))
             }
-            Input::Ring(ring) => ring.name().to_owned(),
+            Input::Ring(ring) => ring.name(),
         };
-        let counts =
-            inputs.iter().map(|input| InputCounts { name: name(input), received: 0, dropped: 0 }).collect();
+        let begin = |input| InputCounts { name: name(input), received: 0, dropped: 0, gone: false };
+        let counts = inputs.iter().map(begin).collect();
         Reader { intake, admission, router, inputs, counts }
     }
 
@@ -79,7 +90,7 @@ impl Reader {
     }
 
     /// Waits until an input has something.
-    fn wait(&self) {
+    fn wait(&mut self) {
         let mut polled: Vec<libc::pollfd> = self
             .inputs
             .iter()
@@ -87,6 +98,11 @@ impl Reader {
             .collect();
         // SAFETY: pointer and length are those of the list.
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, POLL_MS) };
+        for (input, polled) in self.inputs.iter_mut().zip(polled) {
+            if let (Input::Ring(ring), true) = (input, polled.revents & libc::POLLERR != 0) {
+                ring.take_error();
+            }
+        }
     }
 
     /// Takes what waits at each input, and hands it on; returns how much it was.
@@ -111,7 +127,6 @@ impl Reader {
                     intake.take(&Packet { interface: number, ..*packet }, router);
                 })),
             };
-            // An interface that goes down comes back, or stays silent.
             let count = count.unwrap_or(0);
             counts.received += count as u64;
             taken += count;
@@ -125,6 +140,9 @@ impl Reader {
         for (input, counts) in self.inputs.iter_mut().zip(&mut self.counts) {
             if let Ok(dropped) = input.dropped() {
                 counts.dropped = dropped;
+            }
+            if let Input::Ring(ring) = input {
+                counts.gone = ring.is_gone();
             }
         }
     }

@@ -6,7 +6,7 @@
 //!
 //! Source: linux/if_packet.h; Documentation/networking/packet_mmap.rst.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,7 +57,12 @@ pub struct RingInput {
     map: *mut u8,
     block: usize,
     link: Option<Link>,
-    name: String,
+    name: CString,
+    /// Of the interface that it is bound to.
+    index: u32,
+    /// The interface went down since it was last looked for.
+    went_down: bool,
+    is_gone: bool,
     received: u64,
     matched: u64,
     dropped: u64,
@@ -69,9 +74,8 @@ unsafe impl Send for RingInput {}
 impl RingInput {
     /// Opens the interface. Error: no such interface, or no right to (CAP_NET_RAW).
     pub fn open(name: &str) -> io::Result<RingInput> {
-        let text = CString::new(name)?;
-        // SAFETY: the string ends with 0.
-        let index = unsafe { libc::if_nametoindex(text.as_ptr()) };
+        let name = CString::new(name)?;
+        let index = index_of(&name);
         if index == 0 {
             return Err(io::Error::last_os_error());
         }
@@ -113,7 +117,10 @@ impl RingInput {
             map: map.cast(),
             block: 0,
             link: None,
-            name: name.to_owned(),
+            name,
+            index,
+            went_down: false,
+            is_gone: false,
             received: 0,
             matched: 0,
             dropped: 0,
@@ -148,8 +155,32 @@ impl RingInput {
         Ok(())
     }
 
-    pub fn name(&self) -> &str {
-        &self.name
+    pub fn name(&self) -> String {
+        self.name.to_string_lossy().into_owned()
+    }
+
+    /// Takes the error that the kernel reports once an interface went down: until then, waiting for frames
+    /// ends at once.
+    pub fn take_error(&mut self) {
+        let mut error: libc::c_int = 0;
+        let taken = get_option(self.descriptor(), libc::SOL_SOCKET, libc::SO_ERROR, &mut error);
+        self.went_down |= taken.is_ok() && error == libc::ENETDOWN;
+    }
+
+    /// Looks for an interface that went down: one that was removed and made again has another number, and is
+    /// read from then on. Returns whether there is none of this name.
+    pub fn is_gone(&mut self) -> bool {
+        if self.went_down || self.is_gone {
+            let index = index_of(&self.name);
+            if index != 0 && (index == self.index || self.bind(index).is_ok()) {
+                self.index = index;
+                self.is_gone = false;
+            } else {
+                self.is_gone = true;
+            }
+            self.went_down = false;
+        }
+        self.is_gone
     }
 
     pub fn descriptor(&self) -> RawFd {
@@ -223,11 +254,82 @@ impl Drop for RingInput {
     }
 }
 
+/// The number of an interface; 0: there is none of this name.
+fn index_of(name: &CStr) -> u32 {
+    // SAFETY: the string ends with 0.
+    unsafe { libc::if_nametoindex(name.as_ptr()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::net::UdpSocket;
+    use std::process::Command;
     use std::time::{Duration, Instant};
+
+    /// Whether waiting for frames ends at once, with an error.
+    fn ends_at_once(input: &RingInput) -> bool {
+        let mut polled = libc::pollfd { fd: input.descriptor(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one descriptor.
+        unsafe { libc::poll(&mut polled, 1, 0) };
+        polled.revents & libc::POLLERR != 0
+    }
+
+    /// Frames that an interface receives until one came.
+    fn frames_after(input: &mut RingInput, ip: &dyn Fn(&str)) -> usize {
+        ip("link set near0 up");
+        ip("link set far0 up");
+        ip("addr replace 10.9.9.1/24 dev near0");
+        ip("neigh replace 10.9.9.2 lladdr 02:00:00:00:00:02 dev near0");
+        let sender = UdpSocket::bind("10.9.9.1:0").unwrap();
+        let until = Instant::now() + Duration::from_secs(5);
+        let mut count = 0;
+        while count == 0 && Instant::now() < until {
+            sender.send_to(b"frame", "10.9.9.2:9").unwrap();
+            std::thread::sleep(Duration::from_millis(30));
+            count = input.receive(&mut |_| {});
+        }
+        count
+    }
+
+    /// Needs root and `ip`, for a network namespace of the thread's own; without them there is nothing to
+    /// test.
+    #[test]
+    fn an_interface_that_went_down_or_was_made_again_is_read_on() {
+        let own = std::thread::spawn(|| {
+            // SAFETY: no pointers; the thread ends with the test.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+                return eprintln!("skipped: {}", io::Error::last_os_error());
+            }
+            let ip = |words: &str| {
+                let done = Command::new("ip").args(words.split(' ')).status();
+                assert!(done.is_ok_and(|status| status.success()), "ip {words}");
+            };
+            if Command::new("ip").arg("-V").output().is_err() {
+                return eprintln!("skipped: no ip");
+            }
+            ip("link add near0 type veth peer name far0");
+            let mut input = RingInput::open("far0").unwrap();
+            // It is not up yet.
+            assert!(ends_at_once(&input));
+            input.take_error();
+            assert!(!ends_at_once(&input) && !input.is_gone());
+            assert!(frames_after(&mut input, &ip) > 0);
+            ip("link set far0 down");
+            assert!(ends_at_once(&input));
+            input.take_error();
+            assert!(!ends_at_once(&input) && !input.is_gone());
+            assert!(frames_after(&mut input, &ip) > 0);
+            ip("link del far0");
+            input.take_error();
+            assert!(!ends_at_once(&input) && input.is_gone() && input.is_gone());
+            ip("link add near0 type veth peer name far0");
+            assert!(!input.is_gone());
+            input.take_error();
+            assert!(!input.is_gone() && frames_after(&mut input, &ip) > 0);
+        });
+        own.join().unwrap();
+    }
 
     /// Needs CAP_NET_RAW; without it there is nothing to test.
     #[test]

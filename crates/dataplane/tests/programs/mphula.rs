@@ -319,8 +319,12 @@ fn read_mark(frame: &[u8]) -> Option<[u8; 12]> {
 /// A frame whose header has become longer, or shorter, by some bytes, with the checksum after it.
 fn resized(frame: Vec<u8>, bytes: i32) -> Vec<u8> {
     let first = u16::from_be_bytes([(i32::from(frame[14]) + bytes / 4) as u8, frame[15]]);
-    let length = i32::from(u16::from_be_bytes([frame[16], frame[17]])) + bytes;
-    with_word(with_word(frame, 14, first), 16, length as u16)
+    // A packet without a length keeps none.
+    let length = match u16::from_be_bytes([frame[16], frame[17]]) {
+        0 => 0,
+        length => (i32::from(length) + bytes) as u16,
+    };
+    with_word(with_word(frame, 14, first), 16, length)
 }
 
 fn with_mark(frame: &[u8], mark: &[u8]) -> Vec<u8> {
