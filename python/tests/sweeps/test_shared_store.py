@@ -82,6 +82,17 @@ def test_a_finished_sweep_is_shown_where_its_store_cannot_be_written(
     found = weftline.sweep(two[0], out=folder)
     assert main(["sweep", str(two[0]), "--out", str(folder)]) == 0
     whole = capsys.readouterr().out
+    # Copies may lack folders that are empty, and these cannot be made.
+    (folder / "parts").rmdir()
+    (folder / "failed").rmdir()
+    made = os.mkdir
+
+    def refuse_folder(path, *mode):
+        if str(path).startswith(str(folder)):
+            raise OSError(code, os.strerror(code), str(path))
+        made(path, *mode)
+
+    monkeypatch.setattr("os.mkdir", refuse_folder)
     monkeypatch.setattr("os.replace", refuse)
     with pytest.warns(weftline.WeftlineWarning, match="the tables are not written into the store"):
         assert weftline.sweep(two[0], out=folder).rows == found.rows
@@ -90,6 +101,7 @@ def test_a_finished_sweep_is_shown_where_its_store_cannot_be_written(
     assert printed.out == whole.replace(", tables in points.csv and table.csv", "")
     assert "note: " in printed.err and "the tables are not written into the store" in printed.err
     # What is left to run cannot be stored.
+    monkeypatch.setattr("os.mkdir", made)
     two[1].write_text(two[1].read_text().replace("1ms", "3ms"))
     with pytest.raises(RunFailed, match=r"s/digests\.json: "):
         weftline.sweep(two[1], out=folder)

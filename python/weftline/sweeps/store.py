@@ -222,13 +222,18 @@ class Store:
         ------
         InputError
             If it cannot be a folder, or holds a run, or a store of a later format.
+        OSError
+            If its files cannot be written.
         """
         found = cls.planned(path)
-        for folder in (found.points, found._parts, found._failed):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise InputError(f"{folder}: the folder cannot be made: {error.strerror or error}") from None
+        try:
+            found.points.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{found.points}: the folder cannot be made: {error.strerror or error}"
+            ) from None
+        for folder in (found._parts, found._failed):
+            folder.mkdir(exist_ok=True)
         found.remarks = store_files.repair(found)
         if not found._check_format():
             if not (found.path / store_files.DIGESTS).exists():
