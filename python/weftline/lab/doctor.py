@@ -108,6 +108,12 @@ def _arrow() -> Finding:
         )
 
 
+def _failure(*command: str) -> str | None:
+    """Return the first line of what a command that failed says, None of one that did not."""
+    done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
+    return None if done.returncode == 0 else (done.stderr.strip() or "failed").splitlines()[0]
+
+
 def _tried(ip: str, tc: str) -> list[Finding]:
     """Make two namespaces with a link, try each thing in them, and remove them."""
     from weftline.lab import network
@@ -116,27 +122,23 @@ def _tried(ip: str, tc: str) -> list[Finding]:
     one, other = f"weftline-{number}-try1", f"weftline-{number}-try2"
     made = dict.fromkeys((one, other), 0)
 
-    def fails(*command: str) -> str | None:
-        done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
-        return None if done.returncode == 0 else (done.stderr.strip() or "failed").splitlines()[0]
-
     found = []
     network.record(number, made)
     try:
-        wrong = fails(ip, "netns", "add", one) or fails(ip, "netns", "add", other)
+        wrong = _failure(ip, "netns", "add", one) or _failure(ip, "netns", "add", other)
         found.append(_try("namespaces", wrong, "a kernel with CONFIG_NET_NS"))
         if wrong:
             return found
         peer = ("peer", "name", "try1", "netns", other)
-        wrong = fails(ip, "-n", one, "link", "add", "try0", "type", "veth", *peer)
+        wrong = _failure(ip, "-n", one, "link", "add", "try0", "type", "veth", *peer)
         found.append(_try("veth", wrong, "a kernel with CONFIG_VETH"))
         if wrong:
             return found
         at = (tc, "-n", one, "qdisc", "replace", "dev", "try0", "root")
-        wrong = fails(*at, "tbf", "rate", "10mbit", "burst", "3028", "limit", "100000")
+        wrong = _failure(*at, "tbf", "rate", "10mbit", "burst", "3028", "limit", "100000")
         found.append(_try("tbf", wrong, "a kernel with CONFIG_NET_SCH_TBF (modprobe sch_tbf)"))
         for name in ("netem", "fq_codel", "red"):
-            wrong = fails(*at, name, *(("limit", "100000", "avpkt", "1500") if name == "red" else ()))
+            wrong = _failure(*at, name, *(("limit", "100000", "avpkt", "1500") if name == "red" else ()))
             text = "not used by the lab, which has its own delays and the simulator's disciplines"
             state, text = (
                 ("missing", f"this kernel does not have it; {text}") if wrong else ("ok", f"there; {text}")
@@ -152,10 +154,6 @@ def _tried(ip: str, tc: str) -> list[Finding]:
 def _tried_ipv6(ip: str, namespace: str) -> list[Finding]:
     """Set a namespace as the lab does for IPv6 and for IOAM, and give a socket an empty trace."""
     from weftline.lab.network import apply, inside
-
-    def fails(*command: str) -> str | None:
-        done = subprocess.run(command, capture_output=True, text=True, start_new_session=True)
-        return None if done.returncode == 0 else (done.stderr.strip() or "failed").splitlines()[0]
 
     def refused(settings: tuple[str, ...]) -> str | None:
         try:
@@ -180,13 +178,13 @@ def _tried_ipv6(ip: str, namespace: str) -> list[Finding]:
     )
     found = [Finding(name=IPV6, state="missing" if wrong else "ok", text=text)]
     wrong = wrong or refused(ioam.settings(1)) or no_trace()
-    wrong = wrong or fails(ip, "-n", namespace, "ioam", "namespace", "add", str(ioam.NAMESPACE))
+    wrong = wrong or _failure(ip, "-n", namespace, "ioam", "namespace", "add", str(ioam.NAMESPACE))
     text = f"{wrong}; --ioam needs a kernel from 5.15 and iproute2 from 5.16" if wrong else "tried: --ioam"
     found.append(Finding(name=IOAM, state="missing" if wrong else "ok", text=text))
     trace = ("trace", "prealloc", "type", f"{ioam.FIELDS:#x}", "ns", str(ioam.NAMESPACE), "size", "16")
     route = ("route", "add", "fd00::/64", "encap", "ioam6", *trace, "dev", "try0")
-    wrong = wrong or fails(ip, "-n", namespace, "link", "set", "try0", "up")
-    wrong = wrong or fails(ip, "-n", namespace, "-6", *route)
+    wrong = wrong or _failure(ip, "-n", namespace, "link", "set", "try0", "up")
+    wrong = wrong or _failure(ip, "-n", namespace, "-6", *route)
     text = "not used by the lab, whose senders put the trace into their packets"
     text = f"{wrong}; needs CONFIG_IPV6_IOAM6_LWTUNNEL; {text}" if wrong else f"there; {text}"
     found.append(Finding(name="IOAM by routes", state="missing" if wrong else "ok", text=text))

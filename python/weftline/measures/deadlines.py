@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from weftline import columns, quantities
 from weftline.measures import flow_rows, stats
 from weftline.measures.flow_rows import ALL, Flows
-from weftline.measures.pooling import seed_of
+from weftline.measures.pooling import pairs_by_seed, seed_of
 
 if TYPE_CHECKING:
     from weftline.runs import Run
@@ -68,8 +68,7 @@ def difference_text(
     where the flows of both schemes have the deadlines of one of the two. The other arguments are those of
     `weftline.measures.ideals.sign_text`.
     """
-    by_seed = {seed_of(run): run for run in others}
-    pairs = [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
+    pairs = pairs_by_seed(runs, others)
     # Ideal times are those of the scheme: the first seed shows how far apart they are.
     times = [pair for run, other in pairs[:1] for pair in _common(run, other, chosen(run))]
     if all(ours == theirs for ours, theirs in times):

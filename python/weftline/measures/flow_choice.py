@@ -17,7 +17,7 @@ from weftline import _native, columns, quantities
 from weftline.measures import early_ends, evidence, failing, flow_rows, steady
 from weftline.measures.flow_rows import Flows
 from weftline.measures.metrics import metric, split
-from weftline.measures.pooling import seed_of, shortened
+from weftline.measures.pooling import pairs_by_seed, seed_of, shortened
 from weftline.runs import Run
 
 DRAWN = ("poisson", "permutation", "all-to-all", "bulk", "trace")
@@ -70,9 +70,7 @@ class FlowChoice:
         """
         if not (self.warmup or self.drain) or "warmup" not in metric(name).chosen_by:
             return ""
-        by_seed = {seed_of(run): run for run in others}
-        pairs = [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
-        for pair in pairs:
+        for pair in pairs_by_seed(runs, others):
             if all(_is_drawn(run) for run in pair):
                 continue
             ours, theirs = (_started(run, self.of_run(run, name)) for run in pair)

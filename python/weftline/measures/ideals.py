@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from weftline import columns, quantities
 from weftline.measures import flow_rows, readings, stats, steps
 from weftline.measures.flow_rows import Flows
-from weftline.measures.pooling import seed_of
+from weftline.measures.pooling import pairs_by_seed, seed_of
 from weftline.runs import Run
 
 Values = Mapping[int, float | None]
@@ -91,8 +91,7 @@ def sign_text(
     found = stats.difference(values, base, method=method, paired=paired)
     if found is None or not found.estimate.is_apart_from_zero:
         return ""
-    by_seed = {seed_of(run): run for run in others}
-    pairs = [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
+    pairs = pairs_by_seed(runs, others)
     first, second = pairs[0] if pairs else (runs[0], others[0])
     # Those of flows are looked up by size and group: times of start change their mean by little.
     flows = _without_window(chosen(first))

@@ -94,6 +94,12 @@ def seed_of(run: Run) -> int:
     return int(run.scenario.get("seed", run.summary.get("seed")) or 0)
 
 
+def pairs_by_seed(runs: Iterable[Run], others: Iterable[Run]) -> list[tuple[Run, Run]]:
+    """Return each run with the one of the others that has its seed, where there is one."""
+    by_seed = {seed_of(run): run for run in others}
+    return [(run, by_seed[seed_of(run)]) for run in runs if seed_of(run) in by_seed]
+
+
 def status_of(run: Run) -> str:
     """Return how a run ended: ``"done"``, ``"interrupted"``, ...; "unknown" if it does not say."""
     return str(run.summary.get("status") or "unknown")
@@ -177,11 +183,9 @@ def same_results(named: Iterable[tuple[str, Iterable[Run]]]) -> list[str]:
 
 def are_same_bits(runs: Iterable[Run], others: Iterable[Run]) -> bool:
     """Return whether two groups have the same fingerprints under all seeds that both have, at least one."""
-    prints = {seed_of(run): run.summary.get("fingerprint") for run in others}
-    common = [
-        (run.summary.get("fingerprint"), prints[seed_of(run)]) for run in runs if seed_of(run) in prints
-    ]
-    return bool(common) and all(a == b and a for a, b in common)
+    pairs = pairs_by_seed(runs, others)
+    prints = [[run.summary.get("fingerprint") for run in pair] for pair in pairs]
+    return bool(prints) and all(a == b and a for a, b in prints)
 
 
 def key_of(run: Run) -> Hashable:
@@ -358,13 +362,11 @@ def same_traffic(one: Sequence[Run], other: Sequence[Run]) -> bool:
     Runs with the same fingerprint did, whatever their settings say, and runs whose tables have the same
     flows, such as of networks of which one has a faster link.
     """
-    by_seed = {seed_of(run): run for run in other}
-    common = [(run, by_seed[seed_of(run)]) for run in one if seed_of(run) in by_seed]
     return all(
         (traffic_of(a) == traffic_of(b) and _as_many_flows(a, b))
         or are_same_bits([a], [b])
         or are_same_flows(a, b)
-        for a, b in common
+        for a, b in pairs_by_seed(one, other)
     )
 
 

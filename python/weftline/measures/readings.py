@@ -96,10 +96,13 @@ def retransmitted_share(run: Run) -> float | None:
     return found["retransmitted"] / found["data_sent"] if found.get("data_sent") else None
 
 
+def _links_of_hosts(run: Run) -> list[dict[str, Any]]:
+    return [of for link, of in (run.summary.get("links") or {}).items() if link.startswith("host -> ")]
+
+
 def telemetry_share(run: Run) -> float | None:
     """Bytes of telemetry, each packet once, over all bytes that hosts sent."""
-    ours = [of for link, of in (run.summary.get("links") or {}).items() if link.startswith("host -> ")]
-    sent = sum(of["bytes_sent"] for of in ours)
+    sent = sum(of["bytes_sent"] for of in _links_of_hosts(run))
     return run.summary.get("telemetry_bytes", 0) / sent if sent else None
 
 
@@ -113,8 +116,7 @@ def drops_at(link: str) -> Reader:
 
 def drop_rate(run: Run) -> float | None:
     """Packets dropped over those that hosts sent or dropped themselves."""
-    ours = [of for link, of in (run.summary.get("links") or {}).items() if link.startswith("host -> ")]
-    given = sum(of["packets_sent"] + of["drops"] for of in ours)
+    given = sum(of["packets_sent"] + of["drops"] for of in _links_of_hosts(run))
     return run.summary.get("drops", 0) / given if given else None
 
 

@@ -183,17 +183,29 @@ def latency_run(experiment: Experiment, seed: int, settings: Mapping[str, Any], 
     return store.point(out, source, settings, seed, name=name)
 
 
+def _check_whole(settings: Mapping[str, Any], name: str, **ranges: tuple[int, int]) -> None:
+    """Refuse settings that are not whole numbers within their ranges."""
+    for key, (lowest, highest) in ranges.items():
+        value = settings[key]
+        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
+            raise InputError(f"{name}: {key}: expected {lowest} to {highest}, found {value!r}")
+
+
 def check_latency(settings: Mapping[str, Any], folder: Path, name: str) -> str:
     """Return what the numbers depend on in addition to the settings; refuse settings that cannot be tried."""
     if not 0 < settings["quantile"] < 1:
         raise InputError(
             f"{name}: quantile: expected a number between 0 and 1, found {settings['quantile']!r}"
         )
-    whole = (("samples", 1, 10**6), ("longest_sample", 1, 10**6), ("bits", 0, 32), ("trials", 1, 10**7))
-    for key, lowest, highest in (*whole, ("sketch_bytes", 0, 10**9)):
-        value = settings[key]
-        if not isinstance(value, int) or isinstance(value, bool) or not lowest <= value <= highest:
-            raise InputError(f"{name}: {key}: expected {lowest} to {highest}, found {value!r}")
+    _check_whole(
+        settings,
+        name,
+        samples=(1, 10**6),
+        longest_sample=(1, 10**6),
+        bits=(0, 32),
+        trials=(1, 10**7),
+        sketch_bytes=(0, 10**9),
+    )
     if settings["samples"] > settings["longest_sample"]:
         raise InputError(
             f"{name}: samples: expected at most longest_sample, {settings['longest_sample']},"
@@ -270,10 +282,7 @@ def check_cache(settings: Mapping[str, Any], _folder: Path, name: str) -> str:
     if settings["cache"] not in CACHES:
         hint = nearest(str(settings["cache"]), list(CACHES))
         raise InputError(f'{name}: cache: unknown "{settings["cache"]}": {hint}known: {", ".join(CACHES)}')
-    for key, highest in (("stages", 16), ("slots", 1 << 24), ("window_ms", 10_000), ("trials", 10**6)):
-        value = settings[key]
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
-            raise InputError(f"{name}: {key}: expected 1 to {highest}, found {value!r}")
+    _check_whole(settings, name, stages=(1, 16), slots=(1, 1 << 24), window_ms=(1, 10_000), trials=(1, 10**6))
     slack = settings["slack"]
     if isinstance(slack, bool) or not isinstance(slack, int | float) or not 0 < slack < 1:
         raise InputError(f"{name}: slack: expected a share between 0 and 1, found {slack!r}")
@@ -368,10 +377,7 @@ def check_plan(settings: Mapping[str, Any], _folder: Path, name: str) -> str:
         if query not in QUERIES:
             hint = nearest(str(query), list(QUERIES))
             raise InputError(f'{name}: queries: unknown "{query}": {hint}known: {", ".join(QUERIES)}')
-    for key, highest in (("stages", 64), ("window", 10**6), ("trials", 10**6)):
-        value = settings[key]
-        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
-            raise InputError(f"{name}: {key}: expected 1 to {highest}, found {value!r}")
+    _check_whole(settings, name, stages=(1, 64), window=(1, 10**6), trials=(1, 10**6))
     return ""
 
 
