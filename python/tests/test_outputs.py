@@ -42,6 +42,23 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path, monkeypatch):
     assert file.read_text() == "kept"
 
 
+def test_a_result_of_a_run_or_a_store_is_not_replaced(tmp_path):
+    for name in ("scenario.toml", "flows.parquet", "notes.txt"):
+        (tmp_path / name).write_text(name)
+    store = tmp_path / "store"
+    (store / "points").mkdir(parents=True)
+    (store / "index.jsonl").write_text("")
+    for file in (tmp_path / "flows.parquet", store / "index.jsonl"):
+        before = file.read_text()
+        with pytest.raises(InputError, match="is one of the results in its folder"), outputs.whole_file(file):
+            pass
+        assert file.read_text() == before
+    for file in (tmp_path / "notes.txt", tmp_path / "ports.csv", store / "new.csv"):
+        with outputs.whole_file(file) as part:
+            part.write_text("new")
+        assert file.read_text() == "new"
+
+
 def test_an_error_of_a_write_has_the_name_of_the_file(tmp_path):
     def full():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

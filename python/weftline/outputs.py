@@ -52,9 +52,13 @@ def whole_file(name: str | os.PathLike[str]) -> Iterator[Path]:
     Raises
     ------
     InputError
-        If the file cannot be written; an earlier one that may not be written is not replaced.
+        If the file cannot be written, or would replace a result of a run or a store; an earlier one that may
+        not be written is not replaced.
     """
+    from weftline.integrity import refuse_result
+
     path = Path(name)
+    refuse_result(path)
     try:
         if path.is_file():
             os.close(os.open(path, os.O_WRONLY))

@@ -26,7 +26,7 @@ from typing import Any
 from weftline import _native
 from weftline._native import FrequentSketch, QuantileSketch
 from weftline.errors import InputError, nearest
-from weftline.outputs import refuse_inputs, whole_file, write_whole
+from weftline.outputs import refuse_inputs, whole_file
 from weftline.quantities import parse_bytes
 
 __all__ = ["Collector", "FrequentSketch", "Plan", "QuantileSketch", "accuracy", "decode", "encode", "vectors"]
@@ -83,7 +83,8 @@ class Plan:
 
     def save(self, path: str | Path) -> None:
         """Write the plan's file."""
-        write_whole(Path(path), self.toml())
+        with whole_file(path) as file:
+            file.write_text(self.toml(), "utf-8")
 
     def layout(self, *, stages: int = 12) -> str:
         """Return as text which stage of a switch's pipeline each query needs."""

@@ -22,7 +22,7 @@ from typing import Any
 from weftline import _native, quantities, scenarios
 from weftline.cli import baseline
 from weftline.errors import InputError, RunFailed, nearest
-from weftline.outputs import write_whole
+from weftline.outputs import whole_file
 from weftline.terminal import ProgressLine, Table
 
 MEASURES = (
@@ -74,7 +74,8 @@ def command(options: argparse.Namespace) -> int:
         notes = _notes(document, stored, compared, options.against)
         print(table(results, compared if stored else None, notes).text())
     if options.out is not None:
-        write_whole(Path(options.out), json.dumps(document, indent=2) + "\n")
+        with whole_file(options.out) as file:
+            file.write_text(json.dumps(document, indent=2) + "\n")
     slow = [] if options.fail_above is None else baseline.beyond(compared, options.fail_above)
     if slow:
         beyond = f"more than {options.fail_above:g} % slower than {options.against}"

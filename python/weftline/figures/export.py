@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from weftline.errors import InputError, RunFailed, nearest
 from weftline.figures.marks import COLOURS
+from weftline.integrity import refuse_result
 from weftline.outputs import replaced
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def save(
         hint = nearest(kind, list(FORMATS))
         raise InputError(f"{place}: {hint}expected a file that ends in {', '.join(f'.{f}' for f in FORMATS)}")
     spec = for_print(figure, width=width, grey=grey)
+    refuse_result(place)
     content = json.dumps(spec, indent=1).encode() if kind == "json" else drawn(spec, kind, dpi)
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
