@@ -223,6 +223,15 @@ class Experiment:
             for entry in entries
         ]
 
+    def published_in(self, figure: FigureDefinition, choice: Choice) -> list[dict[str, Any]]:
+        """Return the published entries of one panel of a figure."""
+        chosen = dict(choice).items()
+        return [entry for entry in self.published(figure) if entry.get("panel", {}).items() <= chosen]
+
+    def varied(self, figure: FigureDefinition, choice: Choice) -> list[str]:
+        """Return the variants of a panel of the axes of which its figure has several."""
+        return [variant for axis, variant in choice if len(self.variants(figure, axis)) > 1]
+
     def published_keys(self) -> list[str]:
         """Return the keys under which published.json has lists; none without the file.
 

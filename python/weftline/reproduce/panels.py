@@ -58,19 +58,12 @@ class Panel:
 
 def panel_of(experiment: Experiment, figure: FigureDefinition, choice: Choice, lines: list[Line]) -> Panel:
     """Return a panel, with the published entries that belong to it."""
-    chosen = dict(choice)
-    entries = [
-        entry
-        for entry in experiment.published(figure)
-        if all(chosen.get(axis) == variant for axis, variant in entry.get("panel", {}).items())
-    ]
-    varied = [v for axis, v in choice if len(experiment.variants(figure, axis)) > 1]
     return Panel(
         figure=figure,
         choice=choice,
         lines=[line for line in lines if line.runs],
-        published=entries,
-        title=", ".join(varied),
+        published=experiment.published_in(figure, choice),
+        title=", ".join(experiment.varied(figure, choice)),
         failed=[line for line in lines if not line.runs],
     )
 

@@ -190,14 +190,9 @@ def _wanted(chosen: Choice, only: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _panel(experiment: Experiment, figure: FigureDefinition, choice: Choice, points: list[Point]) -> Panel:
-    chosen = dict(choice)
-    published = [
-        entry
-        for entry in experiment.published(figure)
-        if all(chosen.get(axis) == variant for axis, variant in entry.get("panel", {}).items())
-    ]
-    varied = [variant for axis, variant in choice if len(experiment.variants(figure, axis)) > 1]
-    title = ": ".join([figure.title, ", ".join(varied)] if varied else [figure.title])
+    varied = ", ".join(experiment.varied(figure, choice))
+    title = ": ".join(filter(None, [figure.title, varied]))
+    published = experiment.published_in(figure, choice)
     return Panel(figure=figure, choice=choice, title=title, points=points, published=published)
 
 
