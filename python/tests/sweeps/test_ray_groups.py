@@ -76,6 +76,19 @@ def test_finished_results_are_kept_and_errors_recorded(work):
     assert work.left() == 16
 
 
+def test_a_node_without_room_ends_the_sweep_and_blames_no_point(work):
+    found = groups(work)
+    why = "/tmp/x/out/flows.parquet: No space left on device (os error 28)"
+    results = answer(found[1][:1])["results"] + [
+        {"key": found[1][1], "seconds": 1, "hops": 0, "error": why, "files": {}}
+    ]
+    work.take(1, {**answer([]), "results": results})
+    assert work.outcome.stopped == f"node 10.0.0.7 (seven, id 77): {why}"
+    assert work.outcome.ran == 1 and not work.outcome.failed
+    work.release()
+    assert not list((work.kept.path / "failed").iterdir()) and not list((work.kept.path / "parts").iterdir())
+
+
 def test_what_a_failed_run_recorded_on_a_node_is_kept(work):
     (key, *_), *_ = groups(work).values()
     files = {"flows.parquet": b"the flows"}
