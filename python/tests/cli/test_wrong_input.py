@@ -15,6 +15,7 @@ import pytest
 import texts
 
 from weftline import _native
+from weftline.cli.main import main
 
 SCENARIO = texts.star("small", hosts=4, sizes='size = "20KB"', load=0.5, duration="100us")
 # Seconds of work in one phase of a run.
@@ -151,7 +152,7 @@ def test_a_trace_that_never_comes_can_be_given_up(here):
     ],
 )
 @pytest.mark.parametrize("do", [["compare"], ["compare", "--json"], ["report"]])
-def test_a_spoiled_folder_is_refused_with_its_file(finished, tmp_path, name, content, expected, do):
+def test_a_spoiled_folder_is_refused_with_its_file(finished, tmp_path, capsys, name, content, expected, do):
     folder = shutil.copytree(finished, tmp_path / "spoiled")
 
     def spoil():
@@ -159,9 +160,8 @@ def test_a_spoiled_folder_is_refused_with_its_file(finished, tmp_path, name, con
             (folder / name).unlink(missing_ok=True)
         else:
             (folder / name).write_text(content)
-        done = weftline(do[0], str(folder), *do[1:])
-        assert done.returncode == 2, done.stderr
-        return done.stderr
+        assert main([do[0], str(folder), *do[1:]]) == 2
+        return capsys.readouterr().err
 
     error = spoil()
     assert error.startswith("error: ") and error.count("\n") == 1

@@ -21,12 +21,12 @@ MINE = """
 kind = "leaf-spine"
 leaves = 4
 spines = 2
-hosts_per_leaf = 8
+hosts_per_leaf = 2
 [[workload]]
 kind = "poisson"
 sizes = "websearch"
 load = 0.5
-duration = "300us"
+duration = "200us"
 """
 
 

@@ -18,6 +18,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from weftline import quantities
@@ -34,6 +35,7 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
+@cache
 def number(variant: str) -> float | None:
     """Return the number that a variant is named by, None if it is none."""
     try:
