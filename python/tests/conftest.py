@@ -234,6 +234,7 @@ class Engine:
                     "packets_in_flight": 56789,
                     "seconds": 83.4,
                     "seconds_on_threads": 45.08,
+                    "machine_factor": 1.0,
                     "memory_bytes": 1_234_567_890,
                     "memory": {
                         "program_bytes": 24_500_000,

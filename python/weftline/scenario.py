@@ -165,7 +165,7 @@ class Scenario:
         return json.loads(self._loaded.check())
 
     def estimate(self, *, max_flows: int | None = None) -> dict[str, Any]:
-        """Return what a run is expected to cost: time, memory, packet-hops.
+        """Return what a run is expected to cost: time on this machine, memory, packet-hops.
 
         Parameters
         ----------

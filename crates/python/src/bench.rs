@@ -67,7 +67,7 @@ pub fn workloads() -> String {
 }
 
 /// Takes records and keeps none.
-struct Nowhere;
+pub struct Nowhere;
 
 impl Sink for Nowhere {
     fn flows(&mut self, _batch: &[FlowRecord]) -> std::io::Result<()> {

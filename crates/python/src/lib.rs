@@ -30,6 +30,7 @@ mod ports;
 mod programs;
 mod runs;
 mod scenarios;
+mod speed;
 mod tables;
 mod why;
 

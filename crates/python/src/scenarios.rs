@@ -20,6 +20,7 @@ use crate::errors::{input, whole};
 use crate::file_digests::FolderClaim;
 use crate::interrupts::interruptible;
 use crate::runs::{self, Limits, Place};
+use crate::speed;
 use crate::why::{Asked, Step, why};
 
 /// A scenario that has been read and found valid. Controllers in Python are classes by name.
@@ -90,7 +91,7 @@ impl Scenario {
         self.loaded.resolved()
     }
 
-    /// Everything that follows from it, as JSON.
+    /// Everything that follows from it, as JSON; the estimated seconds are those of this machine.
     fn check(&self, py: Python<'_>) -> PyResult<String> {
         self.derive(py, |scenario| {
             let execution = Execution { threads: scenario.threads, ..Execution::default() };
@@ -99,13 +100,18 @@ impl Scenario {
             if let (Some(warnings), Some(why)) = (facts["warnings"].as_array_mut(), plan.why_fewer) {
                 warnings.push(format!("run.threads: {why}").into());
             }
+            speed::of_this_machine(&mut facts["estimate"]);
             Ok(facts.to_string())
         })
     }
 
     /// What a run is expected to cost, by its first `max_flows` flows: the `estimate` of `check`, sooner.
     fn look(&self, py: Python<'_>, max_flows: u64) -> PyResult<String> {
-        self.derive(py, move |scenario| Ok(scenario.look(max_flows).to_string()))
+        self.derive(py, move |scenario| {
+            let mut estimate = scenario.look(max_flows);
+            speed::of_this_machine(&mut estimate);
+            Ok(estimate.to_string())
+        })
     }
 
     /// What a run with this limit of memory will probably come to that deserves a look before it starts.

@@ -133,7 +133,9 @@ class Draw:
             estimate = report["estimate"]
             if estimate["memory_bytes"] > MAX_MEMORY:
                 raise RefusedError("needs too much memory")
-            over = max(estimate["packet_hops"] / MAX_HOPS, estimate["seconds"] / MAX_SECONDS)
+            # A seed draws the same scenarios on every machine.
+            seconds = estimate["seconds"] / estimate["machine_factor"]
+            over = max(estimate["packet_hops"] / MAX_HOPS, seconds / MAX_SECONDS)
             if over <= 1:
                 return report
             until = max(int(estimate["end_ns"] * 1000 / over / share), 1_000_000)

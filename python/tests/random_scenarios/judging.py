@@ -139,7 +139,7 @@ class Judge:
         except GoneError as error:
             return Failure("check", str(error))
         seconds = report["estimate"]["seconds"]
-        if seconds > MAX_SECONDS:
+        if seconds > MAX_SECONDS * report["estimate"]["machine_factor"]:
             return None
         try:
             answer = self.run(text, seconds)

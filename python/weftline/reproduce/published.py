@@ -242,7 +242,7 @@ def _show(rounds: Sequence[Round], jobs: int, options: argparse.Namespace) -> No
     total = [f"{sum(row[key] for row in rows):.2f}" for key in ("hours", "hours_left", "hours_left_out")]
     counts = [str(sum(row[key] for row in rows)) for key in ("runs", "finished")]
     cells.append(["all", "", "", *counts, *total])
-    note = f"hours with {jobs} parallel runs"
+    note = f"hours of this machine with {jobs} parallel runs"
     print(Table(columns, cells, left=3, note=note).text())
     for row in rows:
         if row["runs_left_out"]:
