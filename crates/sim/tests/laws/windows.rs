@@ -252,3 +252,31 @@ fn vegas_that_comes_from_below_leaves_two_to_four_segments_in_the_queue() {
     println!("{min:.2} to {max:.2} segments wait");
     assert!(min >= 2.0 && max <= 4.0, "{min} {max}");
 }
+
+/// Two hosts on each side of 100 Mb/s and 100 ms, with a buffer that holds as much: when both flows of 5 MB are done.
+fn overrun(controller: &str, host_rate: &str) -> Time {
+    let sets = [
+        ("transport.controller.kind", controller),
+        ("topology.left", "2"),
+        ("topology.right", "2"),
+        ("topology.host_link.rate", host_rate),
+        ("topology.bottleneck_link.rate", "100Mbps"),
+        ("switch.pfc.enabled", "false"),
+        ("switch.ecn.enabled", "false"),
+        ("switch.queue.packets", "1190"),
+    ];
+    let scenario = load(LONG_PATH, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let flows = vec![flow(0, 2, 5_000_000, Time::ZERO), flow(1, 3, 5_000_000, Time::ZERO)];
+    let (kept, _) = run(Config { traffic: traffic(flows), ..scenario.config().expect("a configuration") });
+    kept.flows.iter().map(|flow| flow.finish.expect("all is delivered")).max().expect("two flows")
+}
+
+#[test]
+fn recovery_is_as_fast_where_the_nic_is_no_faster_than_the_bottleneck() {
+    // Slow start overruns the buffer by over a thousand segments, which go again in a dozen round trips that double what leaves.
+    // One more in each round trip would take 5 s more.
+    for controller in ["newreno", "bic"] {
+        let [slow, fast] = ["100Mbps", "1Gbps"].map(|rate| overrun(controller, rate).as_seconds());
+        assert!(slow < fast + 1.0, "{controller}: {slow} s, and {fast} s where the NIC is faster");
+    }
+}

@@ -15,7 +15,7 @@
 //! With [RACK](super::rack) a segment that counts as lost begins recovery, and nothing else does (RFC 8985 §6.2).
 //! A timeout may turn out to be spurious: [F-RTO](super::forward_rto).
 
-use super::connection::{Connection, Early, Phase};
+use super::connection::{Connection, Early, Next, Phase};
 use super::forward_rto::ForwardRto;
 use super::loss_probe::LossProbe;
 use super::prr::{Bound, Prr, Step};
@@ -74,14 +74,23 @@ impl Connection {
     }
 
     fn acknowledge_by_rfcs(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) {
+        let waiting = self.waiting_for_nic(now, config);
         let (update, acked) = self.take_in(ack, now, config);
         self.law.on_feedback(&acked, &mut self.window);
-        self.react(&update, &acked, now, config);
+        self.react(&update, &acked, waiting, now, config);
         if self.law.steers_recovery() {
             let acked = Acked { in_flight: self.board.pipe(), state: self.state, ..acked };
             self.law.on_ack(&acked, &mut self.window);
         }
         self.after(&update, now, config);
+    }
+
+    /// In recovery: bytes that may leave, and that the NIC has not taken yet.
+    fn waiting_for_nic(&mut self, now: Time, config: &TcpConfig) -> u64 {
+        let waits = self.state == State::Recovery
+            && !self.law.steers_recovery()
+            && matches!(self.next(now, config), Next::New(_) | Next::Again(_));
+        if waits { self.window.cwnd.saturating_sub(self.board.pipe()) } else { 0 }
     }
 
     /// What an acknowledgement says of segments, round-trip times and rates.
@@ -203,7 +212,7 @@ impl Connection {
     }
 
     /// Changes states, and the window with them.
-    fn react(&mut self, update: &Update, acked: &Acked, now: Time, config: &TcpConfig) {
+    fn react(&mut self, update: &Update, acked: &Acked, waiting: u64, now: Time, config: &TcpConfig) {
         let mut entered = false;
         if update.sacked > 0 && !matches!(self.state, State::Loss | State::Recovery) {
             self.duplicates += 1;
@@ -227,7 +236,7 @@ impl Connection {
         match self.state {
             State::Recovery if acked.acknowledged >= self.recover => self.leave_recovery(acked, now),
             State::Recovery if !entered && update.delivered > 0 => {
-                self.recover_on(update, acked.lost, config)
+                self.recover_on(update, acked.lost, waiting, config)
             }
             State::Recovery => {}
             State::Reduced if acked.acknowledged >= self.ecn.until => {
@@ -292,11 +301,12 @@ impl Connection {
         }
         self.probe = LossProbe::default();
         self.prr = Prr::new(in_flight);
-        self.recover_on(update, 0, config);
+        self.recover_on(update, 0, 0, config);
     }
 
-    /// The window during recovery, after an acknowledgement that shows `lost` bytes more to be lost.
-    fn recover_on(&mut self, update: &Update, lost: u64, config: &TcpConfig) {
+    /// The window during recovery, after an acknowledgement that shows `lost` bytes more to be lost, while `waiting` bytes that
+    /// may leave wait for the NIC.
+    fn recover_on(&mut self, update: &Update, lost: u64, waiting: u64, config: &TcpConfig) {
         if self.law.steers_recovery() {
             return;
         }
@@ -308,9 +318,10 @@ impl Connection {
                     PrrBound::Progress if update.acknowledged > 0 && lost == 0 => Bound::SlowStart,
                     PrrBound::Retransmitted if update.again => Bound::SlowStart,
                     PrrBound::Retransmitted => Bound::Delivered,
-                    PrrBound::Conservative | PrrBound::Progress => Bound::Conservative,
+                    PrrBound::Progress => Bound::Conserving,
+                    PrrBound::Conservative => Bound::Conservative,
                 };
-                let step = Step { delivered: update.delivered, pipe, ssthresh, bound };
+                let step = Step { delivered: update.delivered, waiting, pipe, ssthresh, bound };
                 let window = self.prr.window(&step, self.window.mss, prr.wraps);
                 // When what was sent again is lost again, one segment may leave (RFC 9937 §5).
                 if pipe == 0 { window.max(self.window.mss) } else { window }

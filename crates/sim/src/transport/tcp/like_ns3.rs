@@ -52,7 +52,8 @@ impl Connection {
         let again = update.again && self.state == State::Recovery && ack.expected < self.recover;
         let bound = if again { Bound::SlowStart } else { Bound::Delivered };
         let ssthresh = self.window.ssthresh;
-        let mut step = Step { delivered: update.delivered, pipe: self.board.pipe(), ssthresh, bound };
+        let pipe = self.board.pipe();
+        let mut step = Step { delivered: update.delivered, waiting: 0, pipe, ssthresh, bound };
         let duplicates = self.duplicates;
         if update.sacked > 0 {
             self.count_duplicate(&mut step, now, config);
