@@ -108,7 +108,7 @@ pub struct Frequency(pub f64);
 pub struct UnitError(pub String);
 
 const TIME_UNITS: &[(&str, f64)] =
-    &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("µs", 1e6), ("ms", 1e9), ("s", 1e12)];
+    &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("\u{b5}s", 1e6), ("\u{3bc}s", 1e6), ("ms", 1e9), ("s", 1e12)];
 const BYTE_UNITS: &[(&str, f64)] = &[
     ("B", 1.0),
     ("KB", 1e3),
@@ -221,21 +221,24 @@ impl Frequency {
     }
 }
 
-/// Writes `value` in the largest unit in which it is exact to nine digits.
+/// Writes `value` exactly: in the largest unit in which it has three decimals or fewer, or, where that takes more than four digits
+/// before the point, in the largest in which it has nine or fewer.
 fn in_units(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter) -> fmt::Result {
-    for &(name, factor) in units {
-        if value >= factor && value % (factor / 1000).max(1) == 0 {
-            let whole = value / factor;
-            let rest = value % factor;
-            if rest == 0 {
-                return write!(f, "{whole}{name}");
-            }
-            let thousandths = rest / (factor / 1000).max(1);
-            let text = format!("{thousandths:03}");
-            return write!(f, "{whole}.{}{name}", text.trim_end_matches('0'));
-        }
+    let fits = |decimals: u32| {
+        let step = |factor: u64| (factor / 10_u64.pow(decimals)).max(1);
+        units.iter().find(move |(_, factor)| value >= *factor && value % step(*factor) == 0)
+    };
+    let short = fits(3).filter(|(_, factor)| value / factor < 10_000);
+    let Some(&(name, factor)) = short.or_else(|| fits(9)) else {
+        return write!(f, "{value}{}", units.last().map_or("", |u| u.0));
+    };
+    let (whole, rest) = (value / factor, value % factor);
+    if rest == 0 {
+        return write!(f, "{whole}{name}");
     }
-    write!(f, "{value}{}", units.last().map_or("", |u| u.0))
+    // Units are powers of ten.
+    let decimals = format!("{rest:0digits$}", digits = factor.ilog10() as usize);
+    write!(f, "{whole}.{}{name}", decimals.trim_end_matches('0'))
 }
 
 /// Rounds down to two digits, which is the precision of estimates.

@@ -181,7 +181,7 @@ fn faster_and_longer_links_have_larger_windows_and_queues_by_default() {
     ];
     let resolved = load(&modern).resolved().to_string();
     let lines =
-        ["initial_window = 220", "max_window = 275", "queue_limit = \"676.275KB\"", "rto = \"82553.097ns\""];
+        ["initial_window = 220", "max_window = 275", "queue_limit = \"676.275KB\"", "rto = \"82.553097us\""];
     for line in lines {
         assert!(resolved.contains(line), "{line}\n{resolved}");
     }

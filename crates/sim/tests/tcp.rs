@@ -514,7 +514,7 @@ fn what_a_scenario_may_not_say_is_refused_with_the_reason() {
     complains(&[("transport.controller", "{ kind = \"python:mine\" }")], python);
     complains(
         &[("transport.send_buffer", "1KB")],
-        "expected at least two segments, 2KB, and at most 1073741.823KB",
+        "expected at least two segments, 2KB, and at most 1.073741823GB",
     );
     complains(&[("transport.rto_min", "0us")], "expected a time from 1us");
     complains(&[("transport.app_rate", "0bps")], "would never end");

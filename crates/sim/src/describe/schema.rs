@@ -184,7 +184,7 @@ fn value(key: &str, declared: &Declared) -> Value {
     let auto = declared.takes_auto();
     let word = if auto { Some("auto") } else { declared.default.as_deref().filter(|word| *word == "none") };
     let mut schema = match declared.kind {
-        Kind::Time => quantity("ps|ns|us|µs|ms|s", "10us", word),
+        Kind::Time => quantity("ps|ns|us|µs|μs|ms|s", "10us", word),
         Kind::Bytes => quantity("B|KB|kB|MB|GB|TB|KiB|MiB|GiB", "32MB", word),
         Kind::Rate => quantity("bps|Kbps|kbps|Mbps|Gbps|Tbps", "100Gbps", word),
         Kind::Frequency => json!({

@@ -2,13 +2,24 @@ use super::*;
 
 #[test]
 fn quantities_read_back_as_they_are_written() {
-    for text in ["10us", "1.5ms", "83ns", "12.24us", "1ps", "2s"] {
+    for text in [
+        "10us",
+        "1.5ms",
+        "83ns",
+        "12.24us",
+        "1ps",
+        "2s",
+        "536.870912ms",
+        "8.830022592s",
+        "10.000001ms",
+        "9999.999us",
+    ] {
         assert_eq!(text.parse::<Time>().unwrap().to_string(), text);
     }
-    for text in ["100Gbps", "2.5Gbps", "50Mbps", "1bps"] {
+    for text in ["100Gbps", "2.5Gbps", "50Mbps", "1bps", "209.265175Mbps", "100000Gbps"] {
         assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
     }
-    for text in ["32MiB", "400KB", "1.048KB", "999B", "1.5MB"] {
+    for text in ["32MiB", "400KB", "1.048KB", "999B", "1.5MB", "178.572791MB", "1.000000001GB", "0B"] {
         assert_eq!(text.parse::<Bytes>().unwrap().to_string(), text);
     }
 }

@@ -84,7 +84,7 @@ fn every_query_with_short_codes_is_named() {
     let named: Vec<&str> = warnings.iter().filter_map(|warning| warning.split('"').nth(1)).collect();
     assert_eq!(named, ["longest", "shortest", "queue", "load", "host", "path", "short"], "{warnings:#?}");
     let expected = "telemetry.queries: the codes of query \"longest\" end at 1048.575us, but at port s0.p3, whose buffer is 16MiB, a packet \
-                    may wait 1342177.28ns: larger values are decoded as 1048.575us; give the query more bits or a larger epsilon";
+                    may wait 1.34217728ms: larger values are decoded as 1048.575us; give the query more bits or a larger epsilon";
     assert_eq!(warnings[0], expected);
 }
 
@@ -113,7 +113,7 @@ fn sums_are_held_against_all_hops_and_times_against_the_end_of_the_run() {
     };
     assert_eq!(sum("1400000"), [""; 0]);
     let found = sum("100000");
-    assert!(found[0].contains("a packet may wait 1342177.28ns at each of 3 hops"), "{found:?}");
+    assert!(found[0].contains("a packet may wait 1.34217728ms at each of 3 hops"), "{found:?}");
     let clock = |end: &str| {
         let exact = "approximation = \"exact\"";
         let text =
@@ -132,7 +132,7 @@ fn queues_beyond_the_field_of_int_are_warned_of_where_they_wrap() {
         let star = STAR.replace("hosts = 4", "hosts = 4\nhost_link = { rate = \"25Gbps\", delay = \"1us\" }");
         load(&format!("{star}{more}")).warnings
     };
-    let expected = "telemetry: INT's 17 bits for the queue end at 10485.68KB, but at port s0.p3, whose buffer is 32MiB, more may wait: \
+    let expected = "telemetry: INT's 17 bits for the queue end at 10.48568MB, but at port s0.p3, whose buffer is 32MiB, more may wait: \
                     longer queues are written as the remainder of dividing them by 10MiB";
     let repeats = "[compat]\nlike = \"hpcc-ns3\"\n";
     assert_eq!(found(repeats), [expected]);
