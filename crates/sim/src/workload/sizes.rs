@@ -101,7 +101,7 @@ impl SizeDistribution {
     pub fn from_text(text: &str, file: &str) -> Result<SizeDistribution, SizesError> {
         let fail = |line: usize, message: String| SizesError { file: file.to_string(), line, message };
         let mut points: Vec<(f64, f64)> = Vec::new();
-        let (mut unit, mut steps) = (1, false);
+        let (mut unit, mut steps, mut percent) = (1, false, false);
         let mut last_line = 1;
         for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line)) {
             let line = line.split('#').next().unwrap_or("").trim_start_matches('\u{feff}').trim();
@@ -120,13 +120,14 @@ impl SizeDistribution {
                 continue;
             }
             let point = read_point(&fields, unit).map_err(|message| fail(number, message))?;
+            percent |= fields.iter().any(|field| field.ends_with('%'));
             follows(points.last(), point).map_err(|message| fail(number, message))?;
             if steps {
                 points.push((point.0, points.last().map_or(0.0, |last| last.1)));
             }
             points.push(point);
         }
-        let total = check_end(points.last()).map_err(|message| fail(last_line, message))?;
+        let total = check_end(points.last(), percent).map_err(|message| fail(last_line, message))?;
         if let Some(last) = points.last_mut() {
             last.1 = total;
         }
@@ -249,16 +250,19 @@ fn follows(before: Option<&(f64, f64)>, point: (f64, f64)) -> Result<(), String>
     Ok(())
 }
 
-/// 100 or 1, from the last point.
-fn check_end(last: Option<&(f64, f64)>) -> Result<f64, String> {
+/// 100 or 1, from the last point; 100 where shares have a percent sign.
+fn check_end(last: Option<&(f64, f64)>, percent: bool) -> Result<f64, String> {
     let Some(&(size, share)) = last else {
         return Err("no points: expected lines of \"size cumulative\"".into());
     };
     if size <= 0.0 {
         return Err("the largest size is zero".into());
     }
-    [100.0, 1.0].into_iter().find(|total| (share - total).abs() < total * 1e-9).ok_or_else(|| {
-        format!("the last cumulative share is {share}: expected 100 (percent) or 1 (fraction)")
+    let totals = if percent { &[100.0][..] } else { &[100.0, 1.0] };
+    let total = totals.iter().copied().find(|total| (share - total).abs() < total * 1e-9);
+    total.ok_or_else(|| match percent {
+        true => format!("the last cumulative share is {share}%: expected 100%; is the file truncated?"),
+        false => format!("the last cumulative share is {share}: expected 100 (percent) or 1 (fraction)"),
     })
 }
 

@@ -131,4 +131,10 @@ fn a_size_below_one_byte_is_refused() {
         SizeDistribution::from_text("\u{feff}10 50%\r\n20 100%\r\n", "own.cdf").unwrap().quantile(1.0),
         20
     );
+    // The 1 % row of a table that was cut there is not the whole of a table in fractions.
+    assert_eq!(
+        error("1000 0.5%\n2000 1%\n"),
+        "own.cdf:2: the last cumulative share is 1%: expected 100%; is the file truncated?"
+    );
+    assert!(SizeDistribution::from_text("1000 0.5\n2000 1\n", "own.cdf").is_ok());
 }
