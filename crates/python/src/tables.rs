@@ -82,6 +82,12 @@ impl Table {
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
+    /// The file that the rows are read from.
+    #[getter]
+    fn path(&self) -> String {
+        self.path.display().to_string()
+    }
+
     /// Names of the columns.
     #[getter]
     fn columns(&self, py: Python<'_>) -> PyResult<Vec<String>> {
