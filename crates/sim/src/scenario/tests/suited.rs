@@ -475,7 +475,7 @@ fn the_timeout_of_queue_pairs_follows_the_buffers_that_ports_use() {
     };
     let of = |queue: &str| rto(&format!("{{ pfc = {{ enabled = false }}, {queue} }}"));
     // 32 MiB at 10 Gb/s.
-    let shared = "\"26843545.6ns\"";
+    let shared = "\"26.8435456ms\"";
     assert_eq!(of("queue = { kind = \"fifo\" }"), shared);
     assert_eq!(of("queue = { kind = \"fifo\", packets = 100 }"), "\"1ms\"");
     // 10 000 packets of 1514 B, and a limit in bytes that is smaller.
