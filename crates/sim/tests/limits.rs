@@ -89,7 +89,7 @@ fn a_scheme_from_outside_that_panics_ends_the_run_with_its_name_and_keeps_what_w
         parameters: None,
         one_thread: false,
         stated: None,
-        make: std::sync::Arc::new(|_, _| Box::new(Panics)),
+        make: Some(std::sync::Arc::new(|_, _| Box::new(Panics))),
     }];
     let text = "[topology]\nkind = \"leaf-spine\"\n[transport]\ncontroller = { kind = \"python:panics\" }\n\
                 [[workload]]\nkind = \"poisson\"\nsizes = \"google-rpc\"\nload = 0.3\nduration = \"400us\"\n";
