@@ -288,14 +288,12 @@ def test_a_group_does_not_count_as_unfair_while_it_has_nothing_under_way():
     assert broken == [(1.0, 1.0), (2.0, 0.5), (4.0, None), (5.0, 1.0)]
 
 
-def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(run, capfd):
+def test_a_load_curve_has_a_band_for_the_interval_where_there_is_one(capfd):
     points = [("A", 0.3, Mean(2.0, 0.25)), ("A", 0.5, Mean(3.0, 0.5)), ("B", 0.3, Mean(4.0))]
     figure = load_figures.curve("c", points, axes=("load", "slowdown"))
     assert [(r.get("low"), r.get("high")) for r in values(figure)] == [(1.75, 2.25), (2.5, 3.5), (None, None)]
     assert "95 % interval" in figure.caption
     drawn_without_warnings(figure, capfd)
-    measured = load_figures.load_curve("m", [("A", 0.6, Line("A", [run]))], metric_name="slowdown_p50")
-    assert values(measured)[0]["y"] == pytest.approx(run.summary["slowdown"]["p50"], rel=1e-4)
 
 
 def test_a_figure_shows_itself_in_a_notebook_and_its_specification_is_valid_json(run):

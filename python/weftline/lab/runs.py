@@ -215,16 +215,15 @@ class Outcome:
 
 
 @contextlib.contextmanager
-def up(made: plan.Plan, *, keep: bool = False) -> Iterator[Network]:
+def up(made: plan.Plan) -> Iterator[Network]:
     """Have the network of a plan for a while; it is removed however the block ends."""
-    network = Network(made, keep=keep)
+    network = Network(made)
     network.build()
     try:
         with lateness.awake() as network.awake:
             yield network
     finally:
-        if not keep:
-            network.remove()
+        network.remove()
 
 
 def ends_of(report: dict[str, Any], flow: dict[str, Any], made: plan.Plan) -> list[stamps.Ends]:
@@ -251,7 +250,6 @@ def programs_of(network: Network) -> switch_programs.Programs | None:
 def carry(
     network: Network,
     simulated: Run,
-    progress: Callable[[int, int], None] | None = None,
     *,
     host_task: str = "",
     priority: priorities.Priority = "auto",
@@ -338,8 +336,6 @@ def carry(
                     raise RunFailed(f"lab: the process next to {node} ended by itself")
             if programs and not programs.alive():
                 raise RunFailed("lab: the process of the switches' programs ended by itself")
-            if progress:
-                progress(len(done), len(made.flows))
         ended = time.time_ns()
     finally:
         looks.stop()

@@ -60,12 +60,10 @@ def of_line(line: Line, name: str) -> dict[int, Number]:
     return of_values(line, line.values(name))
 
 
-def combined(
-    sides: Sequence[BySeed], combine: Callable[[list[float]], float | None], why: str = ZERO
-) -> dict[int, Number]:
+def combined(sides: Sequence[BySeed], combine: Callable[[list[float]], float | None]) -> dict[int, Number]:
     """Return a number made of several, seed by seed, of the seeds that all of them were to be run with.
 
-    `why`: the reason where all are known and `combine` returns None.
+    Where all are known and `combine` returns None, it would divide by 0.
     """
     found = {}
     for seed in sides[0]:
@@ -73,7 +71,7 @@ def combined(
             of_seed = [side[seed] for side in sides]
             values = [number.value for number in of_seed if number.value is not None]
             lacking = next((number for number in of_seed if number.value is None), None)
-            found[seed] = lacking or Number.of(combine(values), why)
+            found[seed] = lacking or Number.of(combine(values), ZERO)
     return found
 
 
