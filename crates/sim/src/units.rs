@@ -221,8 +221,8 @@ impl Frequency {
     }
 }
 
-/// Writes `value` exactly: in the largest unit in which it has three decimals or fewer, or, where that takes more than four digits
-/// before the point, in the largest in which it has nine or fewer.
+/// Writes `value` exactly: in the largest unit in which it has three decimals or fewer, or, where that takes
+/// more than four digits before the point, in the largest in which it has nine or fewer.
 fn in_units(value: u64, units: &[(&str, u64)], f: &mut fmt::Formatter) -> fmt::Result {
     let fits = |decimals: u32| {
         let step = |factor: u64| (factor / 10_u64.pow(decimals)).max(1);

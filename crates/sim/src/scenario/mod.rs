@@ -416,9 +416,9 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
     rates
 }
 
-/// Long enough that no retransmission is pending: ten timeouts at their longest backoff, twenty round trips, and at least 100 ms;
-/// and that hosts have processed a thousand packets. Where links lose packets at random, one flow of a million would be given up; that TCP's
-/// timeouts double is not counted.
+/// Long enough that no retransmission is pending: ten timeouts at their longest backoff, twenty round trips,
+/// and at least 100 ms; and that hosts have processed a thousand packets. Where links lose packets at random,
+/// one flow of a million would be given up; that TCP's timeouts double is not counted.
 fn auto_stall(
     transports: &[TransportConfig],
     host: &HostConfig,
@@ -427,7 +427,8 @@ fn auto_stall(
 ) -> Time {
     let longest =
         transports.iter().map(|transport| transport.facts().longest_timeout).max().unwrap_or(Time::ZERO);
-    // Timeouts that follow measured round trips are longer than these, and a handshake takes one before anything is delivered.
+    // Timeouts that follow measured round trips are longer than these, and a handshake takes one before
+    // anything is delivered.
     let round_trip = network.map_or(Time::ZERO, |network| network.base_rtt(0, &Rules::none()).0);
     let longest = longest.max(Time(round_trip.0.saturating_mul(2)));
     let rounds = failures.loss.zip(network).map_or(10, |(loss, network)| {

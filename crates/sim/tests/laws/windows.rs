@@ -273,8 +273,8 @@ fn overrun(controller: &str, host_rate: &str) -> Time {
 
 #[test]
 fn recovery_is_as_fast_where_the_nic_is_no_faster_than_the_bottleneck() {
-    // Slow start overruns the buffer by over two thousand segments, which go again in a dozen round trips that double what leaves.
-    // One more in each round trip would take 7 s more.
+    // Slow start overruns the buffer by over two thousand segments, which go again in a dozen round trips that
+    // double what leaves. One more in each round trip would take 7 s more.
     for controller in ["newreno", "bic"] {
         let [slow, fast] = ["100Mbps", "1Gbps"].map(|rate| overrun(controller, rate).as_seconds());
         assert!(slow < fast + 2.0, "{controller}: {slow} s, and {fast} s where the NIC is faster");

@@ -304,8 +304,8 @@ impl Connection {
         self.recover_on(update, 0, 0, config);
     }
 
-    /// The window during recovery, after an acknowledgement that shows `lost` bytes more to be lost, while `waiting` bytes that
-    /// may leave wait for the NIC.
+    /// The window during recovery, after an acknowledgement that shows `lost` bytes more to be lost, while
+    /// `waiting` bytes that may leave wait for the NIC.
     fn recover_on(&mut self, update: &Update, lost: u64, waiting: u64, config: &TcpConfig) {
         if self.law.steers_recovery() {
             return;

@@ -4,12 +4,13 @@
 //! pipe > ssthresh    sndcnt = ceil(prr_delivered * ssthresh / RecoverFS) - prr_out
 //! else (SSRB)        sndcnt = min(ssthresh - pipe, max(prr_delivered - prr_out, delivered) + MSS)
 //! else (CRB)         sndcnt = min(ssthresh - pipe, prr_delivered - prr_out)
-//! else (RFC 9937)    sndcnt = min(ssthresh - pipe, max(prr_delivered - prr_out, delivered)), as SSRB without its segment more
+//! else (RFC 9937)    sndcnt = min(ssthresh - pipe, max(prr_delivered - prr_out, delivered))
 //! cwnd = pipe + sndcnt
 //! ```
 //!
-//! The NIC pulls segments, so an acknowledgement may come while what the one before it let leave still waits for the NIC. These bytes
-//! count as out, as they would in a sender that hands its segments down at once, and may still leave.
+//! The NIC pulls segments, so an acknowledgement may come while what the one before it let leave still waits
+//! for the NIC. These bytes count as out, as they would in a sender that hands its segments down at once, and
+//! may still leave.
 //!
 //! In ns-3.35 SSRB holds only when something that was sent again is acknowledged; otherwise sndcnt = min(ssthresh - pipe, delivered).
 //!
