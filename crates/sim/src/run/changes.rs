@@ -164,15 +164,15 @@ impl Simulation {
                 region.in_turn(|region| region.flush(id));
             }
         }
-        if up {
-            for (region, port) in ports {
-                self.regions[region].in_turn(|region| {
+        for (region, port) in ports {
+            self.regions[region].in_turn(|region| {
+                if up {
                     region.kick(port);
-                    if let NodeIndex::Host(host) = region.net.owner(port) {
-                        region.tell_host(host);
-                    }
-                });
-            }
+                }
+                if let NodeIndex::Host(host) = region.net.owner(port) {
+                    region.tell_host(host);
+                }
+            });
         }
     }
 

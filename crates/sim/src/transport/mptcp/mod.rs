@@ -177,7 +177,10 @@ impl Transport for Mptcp {
     fn on_network_change(&mut self, cx: &mut HostContext) -> Vec<PortId> {
         let settings = cx.settings;
         self.outgoing.follow_paths(|transport| &config_of(settings, transport).tcp, cx);
-        self.open_waiting(cx);
+        // The loss of a link opens no subflow.
+        if !self.lose_links(cx) {
+            self.open_waiting(cx);
+        }
         self.touched(cx).into_iter().collect()
     }
 

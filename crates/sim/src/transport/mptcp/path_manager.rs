@@ -125,6 +125,29 @@ impl Mptcp {
         }
     }
 
+    /// Takes note of the links of this host; whether one of a subflow has gone since. What has not left on that subflow others send: it
+    /// would wait for the link, and what never left does not time out.
+    pub(super) fn lose_links(&mut self, cx: &mut HostContext) -> bool {
+        let mut lost = false;
+        for number in 0..self.senders.len() as u32 {
+            let Sender { paths, stream, over, .. } = &mut self.senders[number as usize];
+            let mut changed = false;
+            for path in paths.iter_mut().filter(|path| !*over && path.standing != Standing::Gone) {
+                let cut_off = !has_link(u32::from(self.outgoing[path.slot].nic), cx);
+                if cut_off && !path.cut_off {
+                    path.held().for_each(|piece| stream.send_again(piece));
+                    lost = true;
+                }
+                changed |= cut_off != path.cut_off;
+                path.cut_off = cut_off;
+            }
+            if changed {
+                self.distribute(number, cx);
+            }
+        }
+        lost
+    }
+
     /// Opens those subflows that are gone and for which `may` holds.
     fn open_again(&mut self, number: u32, may: impl Fn(&Path) -> bool, cx: &mut HostContext) {
         let subflows = |mptcp: &Mptcp| {
@@ -175,3 +198,6 @@ impl Mptcp {
         self.send_opening(slot, cx);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,8 @@ pub struct Path {
     pub retry: Time,
     /// Another one had its number before.
     pub reopened: bool,
+    /// Its NIC has no link: nothing leaves on it, so that nothing of it can time out.
+    pub cut_off: bool,
 }
 
 impl Path {
@@ -79,6 +81,7 @@ impl Path {
             bytes: 0,
             retry: Time::MAX,
             reopened: false,
+            cut_off: false,
         }
     }
 
@@ -118,10 +121,15 @@ impl Path {
         self.given.iter().map(|(_, given)| given.piece)
     }
 
-    /// The scheduler considers it: it is up, and nothing of it has timed out, or in Linux it is not stale.
+    /// Pieces that it was given and that have not left on it.
+    pub fn held(&self) -> impl Iterator<Item = u64> + '_ {
+        self.unacknowledged().skip(self.given.len() - self.held)
+    }
+
+    /// The scheduler considers it: it is up and has a link, and nothing of it has timed out, or in Linux it is not stale.
     fn is_active(&self, outgoing: &Outgoing, config: &MptcpConfig) -> bool {
         let timeouts = if config.scheduler == SchedulerKind::Linger { scheduler::STALE } else { 1 };
-        self.standing == Standing::Up && outgoing[self.slot].timeouts < timeouts
+        self.standing == Standing::Up && !self.cut_off && outgoing[self.slot].timeouts < timeouts
     }
 
     /// Its window, or in Linux its buffer, has room for a segment.
@@ -446,7 +454,8 @@ impl Sender {
 
     /// A subflow other than this one is up and gets answers.
     pub fn has_better(&self, than: usize, outgoing: &Outgoing) -> bool {
-        let works = |path: &Path| path.standing == Standing::Up && outgoing[path.slot].timeouts == 0;
+        let works =
+            |path: &Path| path.standing == Standing::Up && !path.cut_off && outgoing[path.slot].timeouts == 0;
         self.paths.iter().enumerate().any(|(at, path)| at != than && works(path))
     }
 
