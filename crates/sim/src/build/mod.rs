@@ -222,6 +222,7 @@ fn settings(config: &Config, routes: &Routes) -> Settings {
         transports: config.transports.iter().map(|transport| transport.settled(&run)).collect(),
         keeps_connections: config.transports.iter().map(|t| t.facts().keeps_connections).collect(),
         nic_policy: config.host.nic_policy,
+        packet_time: config.host.packet_time,
         unlike_nics: unlike_nics(config),
         int_layout: run.int_layout(config.slower),
         int_hops,

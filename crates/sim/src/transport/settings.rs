@@ -5,6 +5,7 @@ use super::{TransportConfig, TransportParameters};
 use crate::compat::Rules;
 use crate::telemetry::int::IntLayout;
 use crate::telemetry::pint::PintConfig;
+use crate::units::Time;
 use std::sync::Arc;
 
 pub struct Settings {
@@ -17,6 +18,8 @@ pub struct Settings {
     /// By the same index: `Facts::keeps_connections`.
     pub keeps_connections: Vec<bool>,
     pub nic_policy: NicPolicy,
+    /// Time that the processor of a host takes for each packet.
+    pub packet_time: Time,
     /// Links of one host may have unlike rates while flows leave by all of them.
     pub unlike_nics: bool,
     pub int_layout: IntLayout,

@@ -405,7 +405,7 @@ impl Transport for Rdma {
             flow,
             line_rate,
             base_rtt: settings.derived.base_rtt,
-            round_trip: settings.derived.round_trip,
+            round_trip: settings.round_trip(cx.settings.packet_time),
             window_bytes,
             mtu: settings.mtu,
             int_layout: cx.settings.int_layout,

@@ -112,6 +112,13 @@ impl Default for Derived {
 }
 
 impl RdmaConfig {
+    /// T of laws that compare round trips with it: what none can be below, with the time that two idle hosts take for a packet and
+    /// its answer. T, where it is configured.
+    pub fn round_trip(&self, packet_time: Time) -> Time {
+        let in_hosts = if self.base_rtt.is_none() { packet_time.0.saturating_mul(2) } else { 0 };
+        self.derived.round_trip.saturating_add(Time(in_hosts))
+    }
+
     /// Bytes on the wire of a data packet with this payload.
     pub fn data_bytes(&self, payload: u64) -> u64 {
         payload + u64::from(self.header + self.derived.telemetry_bytes)
