@@ -28,6 +28,9 @@ pub(crate) const GPE_IPV6: u16 = 2;
 pub(crate) const GPE_ETHERNET: u16 = 3;
 /// Packet type of Linux cooked links: sent by the machine that captured it.
 const COOKED_SENT: u16 = 4;
+/// The number of IPv6's routing header, and its type with a list of segments.
+const ROUTING: u8 = 43;
+const SEGMENTS: u8 = 4;
 /// The maximum number of IPv6 extension headers and tunnels that are followed.
 const MAX_NESTED: usize = 8;
 
@@ -86,6 +89,9 @@ impl Link {
 pub struct Ip<'a> {
     pub source: IpAddr,
     pub destination: IpAddr,
+    /// The destination, or the last one while a segment routing header still has segments: no router changes
+    /// it.
+    pub final_destination: IpAddr,
     pub dscp: u8,
     pub ecn: u8,
     /// TTL or hop limit.
@@ -139,6 +145,7 @@ impl<'a> Ip<'a> {
         Ok(Ip {
             source: address(12),
             destination: address(16),
+            final_destination: address(16),
             dscp: header[1] >> 2,
             ecn: header[1] & 3,
             hop_limit: header[8],
@@ -164,6 +171,7 @@ impl<'a> Ip<'a> {
         let mut ip = Ip {
             source: address(8).ok_or(Malformed::Ip)?,
             destination: address(24).ok_or(Malformed::Ip)?,
+            final_destination: address(24).ok_or(Malformed::Ip)?,
             dscp: (first >> 22 & 63) as u8,
             ecn: (first >> 20 & 3) as u8,
             hop_limit: header[7],
@@ -182,7 +190,7 @@ impl<'a> Ip<'a> {
             let rest = ip.payload;
             let units = || rest.get(1).map(|&units| usize::from(units));
             let length = match ip.protocol {
-                0 | 43 | 60 => units().map(|units| 8 * units + 8),
+                0 | ROUTING | 60 => units().map(|units| 8 * units + 8),
                 44 => Some(8),
                 51 => units().map(|units| 4 * units + 8),
                 _ => return Ok(ip),
@@ -190,6 +198,11 @@ impl<'a> Ip<'a> {
             let length = length.filter(|&length| length <= rest.len()).ok_or(Malformed::Ipv6Extension)?;
             match ip.protocol {
                 0 => ip.hop_by_hop = &rest[2..length],
+                ROUTING => {
+                    if let Some(last) = last_segment(&rest[..length]) {
+                        ip.final_destination = last;
+                    }
+                }
                 60 => {
                     ip.earlier_destination_options = ip.destination_options;
                     ip.destination_options = &rest[2..length];
@@ -267,6 +280,15 @@ impl<'a> Ip<'a> {
             namespace: None,
         }
     }
+}
+
+/// The destination after all segments of a routing header, if it has segments left.
+///
+/// Source: RFC 8754, §2: the list begins with the last segment.
+fn last_segment(header: &[u8]) -> Option<IpAddr> {
+    let &[_, _, kind, left, ..] = header else { return None };
+    let last = (kind == SEGMENTS && left > 0).then(|| array::<16>(header, 8)).flatten()?;
+    Some(IpAddr::V6(Ipv6Addr::from(last)))
 }
 
 /// The packet inside of a tunnel over UDP, and its network, by the header of the tunnel.

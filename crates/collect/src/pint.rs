@@ -2,7 +2,8 @@
 //!
 //! The id of a packet is a hash of what no router changes: with mix of `pint::hash`, it is the fold id =
 //! mix(id xor word), from 0, over these 64-bit words in network order: source (two words, an IPv4 address as
-//! ::ffff:a.b.c.d), destination, protocol, the first 8 bytes of the transport header (0 if there are fewer);
+//! ::ffff:a.b.c.d), destination (with a segment routing header, that after all of its segments, RFC 8754),
+//! protocol, the first 8 bytes of the transport header (0 if there are fewer);
 //! then of TCP its acknowledgement (upper half) and checksum, of UDP with checksum 0 the first 16 bytes of
 //! payload (missing bytes are 0). Of a packet that was cut off before the last of these bytes, the id is not
 //! known.
@@ -122,7 +123,7 @@ pub fn packet_id(ip: &Ip) -> u64 {
         IpAddr::V4(address) => u128::from(address.to_ipv6_mapped()),
         IpAddr::V6(address) => u128::from(address),
     };
-    let (source, destination) = (address(ip.source), address(ip.destination));
+    let (source, destination) = (address(ip.source), address(ip.final_destination));
     let checksum_at = |at| array(ip.payload, at).map_or(0, u16::from_be_bytes);
     let mut words = [
         (source >> 64) as u64,
@@ -400,6 +401,37 @@ mod tests {
             assert_eq!((row.digest, row.hops, row.plan_version), (0, 3, plan_version));
         }
     }
+
+    /// UDP over IPv6 to the last of these segments, with a routing header of this type, before `left` of them.
+    fn routed(kind: u8, segments: &[[u8; 16]], left: u8) -> u64 {
+        let extension: Vec<u8> =
+            [17, 2 * segments.len() as u8, kind, left, segments.len() as u8 - 1, 0, 0, 0]
+                .into_iter()
+                .chain(segments.iter().rev().copied().flatten())
+                .collect();
+        let length = (extension.len() + 8) as u16;
+        let now = segments[segments.len() - 1 - usize::from(left)];
+        let mut packet = [&[0x60, 0, 0, 0][..], &length.to_be_bytes(), &[43, 60], &[0xfd; 16], &now].concat();
+        packet.extend(extension);
+        packet.extend([0x13, 0x88, 0x23, 0x28, 0, 8, 0x12, 0x34]);
+        packet_id(&Ip::parse(&packet).unwrap())
+    }
+
+    /// RFC 8754, §4.3.1: a segment's end writes the next segment into the destination address.
+    #[test]
+    fn a_packet_with_segments_has_one_id_on_its_whole_path() {
+        let segments = [[0xa1; 16], [0xa2; 16], [0xa3; 16]];
+        let on_path = [2, 1, 0].map(|left| routed(SEGMENT_ROUTING, &segments, left));
+        assert_eq!(on_path, [on_path[2]; 3]);
+        // The same packet without a routing header, as the destination may see it.
+        let mut packet = [&[0x60, 0, 0, 0, 0, 8, 17, 60], &[0xfd; 16][..], &segments[2]].concat();
+        packet.extend([0x13, 0x88, 0x23, 0x28, 0, 8, 0x12, 0x34]);
+        assert_eq!(on_path[2], packet_id(&Ip::parse(&packet).unwrap()));
+        // Of the lists of other types nothing is known.
+        assert_ne!(routed(3, &segments, 1), on_path[2]);
+    }
+
+    const SEGMENT_ROUTING: u8 = 4;
 
     #[test]
     fn as_many_events_wait_as_the_memory_holds() {

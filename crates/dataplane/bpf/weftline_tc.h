@@ -30,6 +30,8 @@
 #define WL_IPV4 0x0800
 #define WL_IPV6 0x86dd
 #define WL_TCP 6
+#define WL_ROUTING 43
+#define WL_SEGMENTS 4
 #define WL_UDP 17
 
 /* The next program goes on with the packet. */
@@ -152,6 +154,8 @@ struct wl_ip {
 	/* In the byte order of the host: an IPv4 address is ::ffff:a.b.c.d. */
 	uint64_t source[2];
 	uint64_t destination[2];
+	/* The destination, or the last one while a segment routing header still has segments: no router changes it. */
+	uint64_t final[2];
 };
 
 struct wl_ipv4_header {
@@ -206,6 +210,8 @@ WL_INLINE int wl_parse_ipv4(struct __sk_buff *skb, struct wl_ip *ip)
 	ip->source[0] = ip->destination[0] = 0;
 	ip->source[1] = 0xffff00000000ull | bpf_ntohl(h.source);
 	ip->destination[1] = 0xffff00000000ull | bpf_ntohl(h.destination);
+	ip->final[0] = 0;
+	ip->final[1] = ip->destination[1];
 	return 1;
 }
 
@@ -235,11 +241,13 @@ WL_INLINE int wl_parse_ipv6(struct __sk_buff *skb, struct wl_ip *ip)
 	ip->source[1] = bpf_be64_to_cpu(h.source[1]);
 	ip->destination[0] = bpf_be64_to_cpu(h.destination[0]);
 	ip->destination[1] = bpf_be64_to_cpu(h.destination[1]);
+	ip->final[0] = ip->destination[0];
+	ip->final[1] = ip->destination[1];
 	for (n = 0; n < 8; n++) {
 		uint8_t extension[4] = {};
 		uint32_t bytes, place, have = ip->end - ip->payload;
 
-		if (ip->protocol != 0 && ip->protocol != 43 && ip->protocol != 44 && ip->protocol != 51 && ip->protocol != 60)
+		if (ip->protocol != 0 && ip->protocol != WL_ROUTING && ip->protocol != 44 && ip->protocol != 51 && ip->protocol != 60)
 			return 1;
 		if (have < 8 || bpf_skb_load_bytes(skb, ip->payload, extension, 4))
 			return 0;
@@ -250,6 +258,15 @@ WL_INLINE int wl_parse_ipv6(struct __sk_buff *skb, struct wl_ip *ip)
 			place = extension[2] << 8 | extension[3];
 			ip->fragment = (place & 0xfff9) != 0;
 			ip->dont_fragment = !ip->fragment;
+		}
+		/* RFC 8754, section 2: the type, the segments that are left, and the list from the last segment on. */
+		if (ip->protocol == WL_ROUTING && extension[2] == WL_SEGMENTS && extension[3] && bytes >= 24) {
+			uint64_t last[2];
+
+			if (bpf_skb_load_bytes(skb, ip->payload + 8, last, sizeof(last)))
+				return 0;
+			ip->final[0] = bpf_be64_to_cpu(last[0]);
+			ip->final[1] = bpf_be64_to_cpu(last[1]);
 		}
 		ip->protocol = extension[0];
 		ip->payload += bytes;
@@ -275,13 +292,13 @@ WL_APART int wl_parse(struct __sk_buff *skb, struct wl_ip *ip)
 	return done;
 }
 
-WL_INLINE uint64_t wl_fold_ends(const struct wl_ip *ip)
+WL_INLINE uint64_t wl_fold_ends(const struct wl_ip *ip, const uint64_t destination[2])
 {
 	uint64_t id = wl_mix(ip->source[0]);
 
 	id = wl_mix(id ^ ip->source[1]);
-	id = wl_mix(id ^ ip->destination[0]);
-	id = wl_mix(id ^ ip->destination[1]);
+	id = wl_mix(id ^ destination[0]);
+	id = wl_mix(id ^ destination[1]);
 	return wl_mix(id ^ ip->protocol);
 }
 
@@ -339,7 +356,7 @@ WL_APART int wl_transport(struct __sk_buff *skb, const struct wl_ip *ip, struct 
 
 WL_INLINE uint64_t wl_packet_id(const struct wl_ip *ip, const struct wl_transport *t)
 {
-	uint64_t id = wl_mix(wl_fold_ends(ip) ^ t->first);
+	uint64_t id = wl_mix(wl_fold_ends(ip, ip->final) ^ t->first);
 
 	if (ip->protocol == WL_TCP)
 		return wl_mix(id ^ t->tcp);
@@ -351,7 +368,7 @@ WL_INLINE uint64_t wl_packet_id(const struct wl_ip *ip, const struct wl_transpor
 /* Of the five-tuple: the same for all packets of a flow, fragments apart. */
 WL_INLINE uint32_t wl_flow_hash(const struct wl_ip *ip, uint32_t ports)
 {
-	return (uint32_t)(wl_mix(wl_fold_ends(ip) ^ ports) >> 32);
+	return (uint32_t)(wl_mix(wl_fold_ends(ip, ip->destination) ^ ports) >> 32);
 }
 
 /* The checksum of an IPv4 header (as it stands in memory) after one of its 16-bit words changed (RFC 1624, equation 3). */

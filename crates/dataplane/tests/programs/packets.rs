@@ -123,6 +123,10 @@ pub fn ipv6(random: &mut Random, label: u32) -> Vec<u8> {
         if kind == 44 && !random.one_in(4) {
             header[2..4].fill(0);
         }
+        // Mostly a list of segments, of which some may be left.
+        if kind == 43 && !random.one_in(4) {
+            header[2..4].copy_from_slice(&[4, random.below(3) as u8]);
+        }
         header.extend(payload);
         (payload, next) = (header, kind);
     }
