@@ -357,11 +357,16 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
 fn never_repeated(scenario: &Scenario, transport: &TransportConfig) -> Option<String> {
     let facts = transport.facts();
     let failures = &scenario.failures;
-    let lost = failures.loss.is_some() || failures.events.iter().any(|event| event.change.is_down());
-    (lost && facts.controller.is_some() && facts.longest_timeout == Time::ZERO).then(|| {
-        "transport.rto = \"none\": where [failures] lose the last packets of a flow, or their acknowledgements, they are never sent again \
-         and the flow does not end. Set rto = \"auto\""
-            .to_string()
+    let fails = failures.loss.is_some() || failures.events.iter().any(|event| event.change.is_down());
+    let own_buffers = scenario.switch.queues().any(|queue| queue.facts().owns_buffer);
+    let drops = scenario.rules.like == "none" && (own_buffers || !scenario.switch.pfc.enabled);
+    let why = [(fails, "[failures] lose"), (drops, "full buffers drop")];
+    let why = why.into_iter().find(|(holds, _)| *holds)?.1;
+    (facts.controller.is_some() && facts.longest_timeout == Time::ZERO).then(|| {
+        format!(
+            "transport.rto = \"none\": where {why} the last packets of a flow, or their acknowledgements, they are never sent again \
+             and the flow does not end. Set rto = \"auto\""
+        )
     })
 }
 

@@ -22,6 +22,14 @@ fn repairs_of_what_is_not_down_and_losses_that_nothing_repeats_deserve_a_look() 
     let lost =
         |transport: &str| warned(&failing("at = \"1ms\"", transport), &[], "transport.rto = \"none\"").len();
     assert_eq!((lost("rto = \"none\""), lost("")), (1, 0));
+    let dropped = |sets: &[(&str, &str)]| {
+        let sets = [sets, &[("transport.rto", "none")]].concat();
+        warned(STAR, &sets, "transport.rto = \"none\": where full buffers drop the last").len()
+    };
+    assert_eq!(dropped(&[]), 0);
+    assert_eq!(dropped(&[("switch.pfc.enabled", "false")]), 1);
+    assert_eq!(dropped(&[("switch.queue", "{ kind = 'fifo', packets = 10 }")]), 1);
+    assert_eq!(dropped(&[("compat.like", "hpcc-ns3"), ("switch.pfc.enabled", "false")]), 0);
 }
 
 #[test]
