@@ -37,7 +37,7 @@ pub struct ExternalController {
     pub stated: Option<Arc<dyn Stated>>,
 }
 
-/// [`ControllerParameters`] behind a pointer.
+/// [`ControllerParameters`] that are called through a pointer.
 pub trait Stated: Send + Sync {
     fn text(&self) -> String;
     fn needs(&self) -> Needs;

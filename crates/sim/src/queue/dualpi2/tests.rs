@@ -95,12 +95,12 @@ fn signals_are_spread_evenly() {
 }
 
 #[test]
-fn the_ramp_begins_and_ends_where_it_should_and_spares_packets_with_at_most_one_behind_them() {
+fn the_ramp_begins_and_ends_where_it_should_and_spares_packets_before_the_last_one() {
     let mut pi = alone();
     // RFC 9332, Appendix A, lines 5a to 5d: the packet has been dequeued, and lq.len() > Th_len = 1.
-    for (behind, expected) in [(0, 0.0), (1, 0.0), (2, 1.0)] {
-        pi.low.packets = behind;
-        assert_eq!(pi.ramp(Time::from_ms(5)), expected, "{behind}");
+    for (later, expected) in [(0, 0.0), (1, 0.0), (2, 1.0)] {
+        pi.low.packets = later;
+        assert_eq!(pi.ramp(Time::from_ms(5)), expected, "{later}");
     }
     let at = |us| pi.ramp(Time::from_us(us));
     assert_eq!((at(799), at(800), at(1000), at(1200), at(5000)), (0.0, 0.0, 0.5, 1.0, 1.0));
