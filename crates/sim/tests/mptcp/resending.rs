@@ -1,6 +1,6 @@
 //! What one subflow sends for another where the shared window or the send buffer is full.
 
-use super::UNEQUAL;
+use super::nics::UNEQUAL;
 use crate::common::*;
 use weftline_sim::units::Time;
 
