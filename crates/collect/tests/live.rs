@@ -229,6 +229,7 @@ fn what_is_wrong_with_the_configuration_is_named() {
     assert!(wrong(|_| {}).contains("at least one input"));
     assert!(wrong(|config| config.listen = vec!["udp:0.0.0.0:0".into()]).contains("--allow"));
     assert!(wrong(|config| config.interface = vec!["no-such".into()]).contains("no-such"));
+    assert!(wrong(|config| config.interface = vec!["lo".into(), "lo".into()]).contains("named twice"));
     assert!(
         wrong(|config| {
             config.listen = vec!["udp:127.0.0.1:0".into()];

@@ -337,7 +337,7 @@ fn open_inputs(config: &Config) -> Result<Vec<Input>, String> {
         }
     }
     for (number, name) in config.interface.iter().enumerate() {
-        if config.interface[..number].contains(name) {
+        if config.interface[number + 1..].contains(name) {
             return Err(format!("interface: {name}: is named twice, so that its packets would count twice"));
         }
         let input = RingInput::open(name).map_err(|error| match error.raw_os_error() {
