@@ -457,3 +457,55 @@ fn an_interrupted_run_has_no_rows_of_messages_that_never_started() {
     // 30 steps of 16 messages in 2500 chunks, 50 times.
     assert!(kept.flows.len() < 30 * 16 * 2500, "{}", kept.flows.len());
 }
+
+/// What is said of these jobs of files, each on hosts of its own around one switch, whose ranks have stalled.
+fn stalled(jobs: &[&str], events: &str) -> Vec<String> {
+    let test = format!("{}-{:?}", std::process::id(), std::thread::current().id());
+    let file = |job: usize| std::env::temp_dir().join(format!("weftline-stalled-{test}-{job}.goal"));
+    let mut text = "[topology]\nkind = \"star\"\nhosts = 4\n".to_string();
+    for (job, content) in jobs.iter().enumerate() {
+        std::fs::write(file(job), content).expect("a file");
+        let (file, hosts) = (file(job).display().to_string(), format!("{}-{}", 2 * job, 2 * job + 1));
+        text += &format!("[[workload]]\nkind = \"job-file\"\nfile = \"{file}\"\nhosts = \"{hosts}\"\n");
+    }
+    let said: Vec<Vec<String>> = [1, 2]
+        .map(|threads| on_threads(&format!("{text}{events}"), threads).1)
+        .into_iter()
+        .inspect(|outcome| assert_eq!(outcome.ending, Ending::Stalled))
+        .map(|outcome| outcome.waiting)
+        .collect();
+    (0..jobs.len()).for_each(|job| std::fs::remove_file(file(job)).expect("a file"));
+    assert_eq!(said[0], said[1]);
+    said.into_iter().next().expect("what was said")
+}
+
+#[test]
+fn ranks_wait_in_a_circle_only_of_their_own_job_and_where_no_message_is_under_way() {
+    let [to_the_first, to_the_second] = [(1, 0), (0, 1)].map(|(from, to)| {
+        let rank = |rank: u32| match rank == from {
+            true => format!("send 1000000b to {to} tag 7"),
+            false => format!("recv 1000000b from {from} tag 7"),
+        };
+        format!("num_ranks 2\nrank 0 {{\n{}\n}}\nrank 1 {{\n{}\n}}\n", rank(0), rank(1))
+    });
+    let crossed = "num_ranks 2\nrank 0 {\nr: recv 8b from 1 tag 1\ns: send 8b to 1 tag 2\ns requires r\n}\n\
+                   rank 1 {\nr: recv 8b from 0 tag 2\ns: send 8b to 0 tag 1\ns requires r\n}\n";
+    let down = |hosts: &[u32]| -> String {
+        let event = |host| format!("[[failures.event]]\nat = \"10us\"\nlink = [\"host{host}\", \"s0\"]\n");
+        hosts.iter().map(event).collect()
+    };
+    let circle = |said: &[String]| said.iter().filter(|line| line.contains("wait for each other")).count();
+    // Rank 0 of one job waits for its rank 1, and rank 1 of the other one for its rank 0.
+    let said = stalled(&[&to_the_first, &to_the_second], &down(&[0, 2]));
+    assert_eq!(circle(&said), 0, "{said:?}");
+    assert_eq!(said[0], "workload 0: no path leads from rank 0 to others since links or switches failed");
+    assert!(said.contains(&"workload 0: rank 0 waits to receive from rank 1, tag 7 (line 3)".to_string()));
+    assert!(said.contains(&"workload 1: rank 1 waits to receive from rank 0, tag 7 (line 6)".to_string()));
+    // Both ranks wait, for messages that both have sent.
+    let both = "num_ranks 2\nrank 0 {\nsend 1000000b to 1 tag 7\nrecv 1000000b from 1 tag 7\n}\n\
+                rank 1 {\nsend 1000000b to 0 tag 7\nrecv 1000000b from 0 tag 7\n}\n";
+    assert_eq!(circle(&stalled(&[both], &down(&[0]))), 0);
+    let said = stalled(&[crossed, &to_the_second], &down(&[2]));
+    assert_eq!(said[0], "workload 0: ranks 0 -> 1 -> 0 wait for each other");
+    assert_eq!(circle(&said), 1, "{said:?}");
+}

@@ -332,3 +332,36 @@ fn with_departure_events_each_transmission_has_one_and_flows_end_as_without() {
         assert_eq!(more - events, hops, "{queue}: one event for each transmission");
     }
 }
+
+/// The completion time of 4 MB from host 0 to host 1, with what is added to the scenario.
+fn of_a_flow(controller: &str, added: &str) -> Time {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = 2\n{added}\n[transport]\ncontroller = {{ kind = \"{controller}\" }}\n\
+         [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 1, size = \"4MB\" }}]\n"
+    );
+    let (kept, _) = ring(&text, &[]);
+    completion_times(&kept)[0]
+}
+
+#[test]
+fn a_queue_pair_that_starts_while_an_event_slows_its_link_has_the_rate_of_the_link_after_it() {
+    let event = |at: &str, rest: &str| {
+        let change = "link = [\"host0\", \"s0\"], change = \"rate\", rate = \"10Gbps\"";
+        format!("[failures]\nevent = [{{ at = \"{at}\", {change}{rest} }}]")
+    };
+    for controller in ["none", "dcqcn", "hpcc", "timely", "swift"] {
+        let own = of_a_flow(controller, "");
+        for at in ["0us", "1us"] {
+            // 100 us at 10 Gb/s carry what 10 us carry at 100 Gb/s.
+            let slowed = of_a_flow(controller, &event(at, ", lasts = \"100us\""));
+            let more = slowed.saturating_sub(own);
+            assert!(
+                more > Time::from_us(50) && more < Time::from_us(250),
+                "{controller} {at}: {slowed}, {own}"
+            );
+        }
+    }
+    // For good, it is a link of that rate.
+    let slow = "[[topology.override]]\nbetween = [\"host0\", \"s0\"]\nrate = \"10Gbps\"";
+    assert_eq!(of_a_flow("none", &event("0us", "")), of_a_flow("none", slow));
+}

@@ -4,7 +4,7 @@ use super::Simulation;
 use crate::config::{Change, Failures};
 use crate::net::NodeIndex;
 use crate::net::map::Map;
-use crate::topology::{NodeId, Routes, Topology};
+use crate::topology::{LinkId, NodeId, Routes, Topology};
 use crate::units::{Rate, Time};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -15,6 +15,9 @@ pub struct Changes {
     events: Vec<(Time, Event)>,
     /// The next of them.
     next: usize,
+    /// By the place of a change of a link's rate in `events`: the highest rate that the link has from then on, at
+    /// most its own, or what it has then if that is higher.
+    lasting: FxHashMap<usize, Rate>,
     /// The two ends of each link, as (node, port of the node).
     ends: Vec<[(NodeId, u32); 2]>,
     /// What has failed by itself, now and as the routes know it.
@@ -84,9 +87,10 @@ impl Changes {
         }
         // With a detection delay of zero, routes follow right after their change: the order of insertion decides.
         events.sort_by_key(|event| event.0);
+        let lasting = lasting_rates(&topology, &events);
         let (now, routed) = (Health::new(&topology), Health::new(&topology));
         let known = FxHashMap::from_iter([(routed.clone(), 0)]);
-        Changes { topology, events, next: 0, ends, now, routed, known }
+        Changes { topology, events, next: 0, lasting, ends, now, routed, known }
     }
 
     /// The number of what routes know now among all that they have known.
@@ -113,29 +117,46 @@ impl Changes {
     }
 }
 
+/// Of each change of a link's rate, by its place: the highest rate that the link has from then on, at most its own, or
+/// what it has then if that is higher.
+fn lasting_rates(topology: &Topology, events: &[(Time, Event)]) -> FxHashMap<usize, Rate> {
+    let mut ahead: FxHashMap<LinkId, Rate> = FxHashMap::default();
+    let mut lasting = FxHashMap::default();
+    for (place, (_, event)) in events.iter().enumerate().rev() {
+        let Event::Change(Change::LinkRate(link, rate)) = *event else { continue };
+        let own = topology.links[link as usize].rate;
+        let highest = ahead.entry(link).or_insert(rate);
+        *highest = (*highest).max(rate);
+        lasting.insert(place, rate.max(own.min(*highest)));
+    }
+    lasting
+}
+
 impl Simulation {
     /// Makes the changes that come at `now`, before anything else of that time.
     pub(crate) fn make_changes(&mut self, now: Time) {
         while self.changes.next_time() == Some(now) {
-            let (_, event) = self.changes.events[self.changes.next];
+            let place = self.changes.next;
+            let (_, event) = self.changes.events[place];
             self.changes.next += 1;
             self.regions.iter_mut().for_each(|region| region.net.now = now);
             match event {
-                Event::Change(change) => self.change(change),
+                Event::Change(change) => self.change(place, change),
                 Event::Reroute(change) => self.reroute(now, change),
             }
         }
     }
 
-    /// The network changes now; no node has been informed yet.
-    fn change(&mut self, change: Change) {
+    /// The network changes now, by the event at this place; no node has been informed yet.
+    fn change(&mut self, place: usize, change: Change) {
         if let Change::LinkRate(link, rate) = change {
             let mut map = (*self.map).clone();
+            let lasting = self.changes.lasting.get(&place).copied().unwrap_or(rate);
             for (node, local) in self.changes.ends[link as usize] {
                 let (region, port) = self.places.of_port(node, local);
                 let net = &self.regions[region].net;
                 self.probes.rate_changes((region, port), net.ports[port as usize].line.rate, net.now);
-                self.regions[region].set_rate(port, rate);
+                self.regions[region].set_rate(port, rate, lasting);
                 map.set_rate(map.first_port[node as usize] + local, rate);
             }
             return self.hand_out(map);

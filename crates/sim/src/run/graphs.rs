@@ -13,6 +13,7 @@ use crate::workload::FlowId;
 use crate::workload::graph::waits::{self, Wait};
 use crate::workload::graph::{Blocked, Effect, JobGraph, Message, Player, RankStep};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -52,6 +53,8 @@ struct Playing {
     heeds_acknowledgements: bool,
     /// Until when each rank sends within its domain.
     busy: FxHashMap<u32, Time>,
+    /// Messages that ranks here have sent, less those that have come to ranks here.
+    under_way: i64,
 }
 
 /// By (sender, receiver, channel): the flow that opened the connection.
@@ -236,6 +239,7 @@ impl Region {
             started,
             heeds_acknowledgements,
             busy,
+            under_way: 0,
         });
         let index = self.graphs.playing.len() - 1;
         let mut effects = std::mem::take(&mut self.graphs.effects);
@@ -276,6 +280,7 @@ impl Region {
     /// A rank sends a message.
     fn send(&mut self, index: usize, number: u32, message: Message, now: Time) {
         let playing = &mut self.graphs.playing[index];
+        playing.under_way += 1;
         let graph = playing.player.graph();
         let flow = playing.first + number;
         if graph.recorded {
@@ -394,6 +399,7 @@ impl Region {
     }
 
     fn arrived(&mut self, index: usize, flow: FlowId, number: u32) {
+        self.graphs.playing[index].under_way -= 1;
         self.ranks_learn(index, RankEvent::Arrived(flow), |player, now, effects| {
             player.arrived(number, now, effects);
         });
@@ -454,32 +460,38 @@ impl Simulation {
     }
 
     /// Why graphs have not ended: ranks that no path leads to any more, and the operations that wait; in a run
-    /// that is stalled, for each other.
+    /// that is stalled, for each other, if no message of theirs is under way.
     pub(super) fn waiting_operations(&self, stalled: bool) -> Vec<String> {
-        let mut all: Vec<(usize, Wait)> =
-            self.regions.iter().flat_map(|region| region.graphs.waits()).collect();
-        all.sort_by_key(|(graph, wait)| (wait.rank, *graph));
-        let all: Vec<Wait> = all.into_iter().map(|(_, wait)| wait).collect();
-        let mut text = if all.is_empty() { Vec::new() } else { self.cut_off() };
-        text.extend(waits::text(&all, stalled));
+        let mut all: BTreeMap<usize, Vec<Wait>> = BTreeMap::new();
+        for (graph, wait) in self.regions.iter().flat_map(|region| region.graphs.waits()) {
+            all.entry(graph).or_default().push(wait);
+        }
+        let each = (waits::LISTED / all.len().max(1)).max(2);
+        let jobs = self.regions.first().map_or(0, |region| region.graphs.playing.len());
+        let mut text = Vec::new();
+        for (graph, mut waits) in all {
+            waits.sort_by_key(|wait| wait.rank);
+            let under_way: i64 =
+                self.regions.iter().map(|region| region.graphs.playing[graph].under_way).sum();
+            let Playing { player, source, .. } = &self.regions[0].graphs.playing[graph];
+            let own =
+                self.cut_off(player.graph()).chain(waits::text(&waits, stalled && under_way == 0, each));
+            let job = if jobs > 1 { format!("workload {source}: ") } else { String::new() };
+            text.extend(own.map(|line| format!("{job}{line}")));
+        }
         text
     }
 
-    /// The first ranks that reach no rank at another host, although there are some.
-    fn cut_off(&self) -> Vec<String> {
+    /// The first ranks of a job that reach no rank at another host, although there are some.
+    fn cut_off(&self, graph: &JobGraph) -> impl Iterator<Item = String> {
         let routes = &self.map.routes;
-        let leads = |from: u32, to: u32| !routes.next_hops(routes.host_node(from), to).is_empty();
-        let is_cut_off = |graph: &JobGraph, rank: u32| {
+        let leads = move |from: u32, to: u32| !routes.next_hops(routes.host_node(from), to).is_empty();
+        let is_cut_off = move |rank: u32| {
             let own = graph.hosts[rank as usize];
             let mut others = graph.hosts.iter().filter(|&&host| host != own).peekable();
             others.peek().is_some() && !others.any(|&host| leads(own, host) && leads(host, own))
         };
-        let ranks =
-            self.flows.graphs.iter().flatten().flat_map(|graph| {
-                (0..graph.ranks()).filter(|&rank| is_cut_off(graph, rank)).take(MOST_CUT_OFF)
-            });
-        ranks
-            .map(|rank| format!("no path leads from rank {rank} to others since links or switches failed"))
-            .collect()
+        let ranks = (0..graph.ranks()).filter(move |&rank| is_cut_off(rank)).take(MOST_CUT_OFF);
+        ranks.map(|rank| format!("no path leads from rank {rank} to others since links or switches failed"))
     }
 }

@@ -336,8 +336,9 @@ impl Region {
         (host, cx)
     }
 
-    /// The rate of a port's link changes.
-    pub fn set_rate(&mut self, port: u32, rate: Rate) {
+    /// The rate of a port's link changes; `lasting` is the highest that the link has from now on.
+    pub fn set_rate(&mut self, port: u32, rate: Rate, lasting: Rate) {
+        self.net.bindings.expect(port, lasting);
         let owner = self.net.owner(port);
         let changed = &mut self.net.ports[port as usize];
         changed.set_rate(rate);

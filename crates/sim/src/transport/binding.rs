@@ -86,6 +86,8 @@ pub struct Bindings {
     /// Bytes of flows that have not ended, by port.
     bytes: FxHashMap<PortId, u64>,
     flows: FxHashMap<FlowId, (PortId, u64)>,
+    /// The highest rates that links have from now on, by port, of links whose rate an event changed.
+    lasting: FxHashMap<PortId, Rate>,
 }
 
 impl Bindings {
@@ -98,6 +100,17 @@ impl Bindings {
         let (port, bytes) = self.flows.remove(&flow)?;
         self.bytes.entry(port).and_modify(|all| *all -= bytes);
         Some(bytes)
+    }
+
+    /// The link of a port has a new rate, and this one at most from now on.
+    pub fn expect(&mut self, port: PortId, lasting: Rate) {
+        self.lasting.insert(port, lasting);
+    }
+
+    /// The highest rate that the link of a port has from now on: a connection that begins while an event slows the
+    /// link lasts, and its link with it, beyond that event.
+    fn lasting(&self, port: PortId, now: Rate) -> Rate {
+        self.lasting.get(&port).map_or(now, |&lasting| lasting.max(now))
     }
 
     fn at(&self, port: PortId) -> u64 {
@@ -153,13 +166,15 @@ impl HostContext<'_> {
     }
 
     /// The rate at which a flow that is bound to a port can leave: that of the port, or of all that lead to its receiver and are up.
+    /// While an event slows a link, the rate that it has afterwards.
     pub fn rate_by(&self, port: PortId, dst: u32) -> Rate {
-        let own = self.net.ports[port as usize].line.rate;
+        let lasting = |port: PortId| self.net.bindings.lasting(port, self.net.ports[port as usize].line.rate);
+        let own = lasting(port);
         if self.settings.nic_policy != NicPolicy::All {
             return own;
         }
-        let all = (0..self.ports()).filter(|&local| self.leads(local, dst)).map(|local| self.port(local));
-        let rate = Rate(all.filter(|port| port.up).map(|port| port.line.rate.0).sum());
+        let all = (0..self.ports()).filter(|&local| self.leads(local, dst) && self.port(local).up);
+        let rate = Rate(all.map(|local| lasting(self.first_port + local).0).sum());
         if rate.0 > 0 { rate } else { own }
     }
 

@@ -49,7 +49,7 @@ fn play(graph: &Arc<JobGraph>) -> (Vec<RankStep>, Vec<String>) {
             _ => player.woken(first, second, now, &mut out),
         }
     }
-    (steps, waits::text(&player.waits(), true))
+    (steps, waits::text(&player.waits(), true, waits::LISTED))
 }
 
 const fn us(count: u64) -> Time {

@@ -6,8 +6,8 @@ use super::player::Player;
 use super::{JobGraph, Work};
 use crate::workload::schedule::Schedule;
 
-/// Operations that are listed.
-const LISTED: usize = 20;
+/// Operations that are listed, of all jobs.
+pub const LISTED: usize = 20;
 
 /// An operation that waits, and the rank for which it waits, if for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,18 +58,17 @@ impl Player {
     }
 }
 
-/// The text about a graph that has not ended: the first of the operations that wait; and if it is stalled, a
-/// cycle of ranks, if there is one. Ranks whose messages are under way, or that compute, wait for each other
-/// too.
-pub fn text(waits: &[Wait], stalled: bool) -> Vec<String> {
+/// The text about a graph that has not ended: the first `listed` of the operations that wait; and if nothing is under way, a
+/// cycle of ranks, if there is one. Ranks whose messages are under way, or that compute, wait for each other too.
+pub fn text(waits: &[Wait], stands_still: bool, listed: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    if let Some(cycle) = stalled.then(|| cycle(waits)).flatten() {
+    if let Some(cycle) = stands_still.then(|| cycle(waits)).flatten() {
         let ranks: Vec<String> = cycle.iter().map(|rank| rank.to_string()).collect();
         lines.push(format!("ranks {} wait for each other", ranks.join(" -> ")));
     }
-    lines.extend(waits.iter().take(LISTED).map(|wait| wait.text.clone()));
-    if waits.len() > LISTED {
-        lines.push(format!("and {} more", waits.len() - LISTED));
+    lines.extend(waits.iter().take(listed).map(|wait| wait.text.clone()));
+    if waits.len() > listed {
+        lines.push(format!("and {} more", waits.len() - listed));
     }
     lines
 }
