@@ -14,14 +14,14 @@ pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<
     let length = found.chars().count();
     known
         .map(|name| (edits(found, name), name))
-        .filter(|(distance, name)| *distance <= most_edits(length, name.chars().count()))
+        .filter(|(distance, name)| *distance <= max_edits(length, name.chars().count()))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
 
 /// The maximum edit distance of similar names of these lengths: a third of the letters of the longer one, and
 /// no more than two of short ones. So `mtu` is not similar to `to`, nor `link` to `kind`.
-fn most_edits(found: usize, name: usize) -> usize {
+fn max_edits(found: usize, name: usize) -> usize {
     ((found.max(name) + 1) / 3).min((found / 3).max(2))
 }
 
@@ -73,14 +73,14 @@ fn words(text: &str) -> Vec<&str> {
 fn edits(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.to_lowercase().chars().take(64).collect();
     let b: Vec<char> = b.to_lowercase().chars().take(64).collect();
-    // Distances of the beginnings of `a` with one letter fewer and with all so far, from each beginning of `b`.
+    // Distances of what is read of `a`, without and with its last letter, from each beginning of `b`.
     let (mut before, mut row) = (Vec::new(), (0..=b.len()).collect::<Vec<usize>>());
     for (i, &x) in a.iter().enumerate() {
         let mut next = vec![i + 1];
         for (j, &y) in b.iter().enumerate() {
-            let least = (row[j] + usize::from(x != y)).min(row[j + 1] + 1).min(next[j] + 1);
+            let distance = (row[j] + usize::from(x != y)).min(row[j + 1] + 1).min(next[j] + 1);
             let swaps = i > 0 && j > 0 && x == b[j - 1] && y == a[i - 1];
-            next.push(if swaps { least.min(before[j - 1] + 1) } else { least });
+            next.push(if swaps { distance.min(before[j - 1] + 1) } else { distance });
         }
         before = std::mem::replace(&mut row, next);
     }
