@@ -2,7 +2,7 @@
 
 Tables come from the engine as streams of the Arrow C data interface (arrow.apache.org/docs/format:
 CDataInterface, CStreamInterface); what is read of it here is what the tables of a run are made of: numbers,
-booleans and dictionaries of text. Another tool that writes such a table anew may write the text itself.
+booleans and dictionaries of text. Tables that another tool wrote may have the text itself.
 """
 
 from __future__ import annotations

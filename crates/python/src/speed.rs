@@ -1,4 +1,4 @@
-//! How fast this machine is beside the one whose seconds the constants of the estimate are: a small run is timed.
+//! How fast this machine is, compared with that of the constants of the estimate: a small run is timed.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -18,8 +18,8 @@ const NS_PER_HOP: f64 = 30.4;
 /// The median counts: the first run fills the caches, and others may be disturbed.
 const RUNS: usize = 5;
 
-/// How many times as long a run takes here, to two figures. Measured once in a process, in some tens of milliseconds; 1 if
-/// that fails.
+/// How many times as long a run takes here, to two figures. Measured once in a process, in some tens of
+/// milliseconds; 1 if that fails.
 fn slowness() -> f64 {
     static FOUND: OnceLock<f64> = OnceLock::new();
     *FOUND.get_or_init(|| {
@@ -43,7 +43,7 @@ fn two_figures(value: f64) -> f64 {
     (value / unit).round() * unit
 }
 
-/// Makes the seconds of an `estimate`, as the engine states it, those of this machine, and states by which factor.
+/// Makes the seconds of an `estimate`, as the engine states it, those of this machine, and states the factor.
 pub fn of_this_machine(estimate: &mut Value) {
     let factor = slowness();
     for path in ["/seconds", "/seconds_on_threads", "/if_stalled/seconds"] {

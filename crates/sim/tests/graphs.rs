@@ -458,7 +458,7 @@ fn an_interrupted_run_has_no_rows_of_messages_that_never_started() {
     assert!(kept.flows.len() < 30 * 16 * 2500, "{}", kept.flows.len());
 }
 
-/// What is said of these jobs of files, each on hosts of its own around one switch, whose ranks have stalled.
+/// What runs print of these jobs of files, each on hosts of its own around one switch, whose ranks have stalled.
 fn stalled(jobs: &[&str], events: &str) -> Vec<String> {
     let test = format!("{}-{:?}", std::process::id(), std::thread::current().id());
     let file = |job: usize| std::env::temp_dir().join(format!("weftline-stalled-{test}-{job}.goal"));
@@ -468,15 +468,15 @@ fn stalled(jobs: &[&str], events: &str) -> Vec<String> {
         let (file, hosts) = (file(job).display().to_string(), format!("{}-{}", 2 * job, 2 * job + 1));
         text += &format!("[[workload]]\nkind = \"job-file\"\nfile = \"{file}\"\nhosts = \"{hosts}\"\n");
     }
-    let said: Vec<Vec<String>> = [1, 2]
+    let printed: Vec<Vec<String>> = [1, 2]
         .map(|threads| on_threads(&format!("{text}{events}"), threads).1)
         .into_iter()
         .inspect(|outcome| assert_eq!(outcome.ending, Ending::Stalled))
         .map(|outcome| outcome.waiting)
         .collect();
     (0..jobs.len()).for_each(|job| std::fs::remove_file(file(job)).expect("a file"));
-    assert_eq!(said[0], said[1]);
-    said.into_iter().next().expect("what was said")
+    assert_eq!(printed[0], printed[1]);
+    printed.into_iter().next().expect("what both runs printed")
 }
 
 #[test]
@@ -494,18 +494,18 @@ fn ranks_wait_in_a_circle_only_of_their_own_job_and_where_no_message_is_under_wa
         let event = |host| format!("[[failures.event]]\nat = \"10us\"\nlink = [\"host{host}\", \"s0\"]\n");
         hosts.iter().map(event).collect()
     };
-    let circle = |said: &[String]| said.iter().filter(|line| line.contains("wait for each other")).count();
+    let circle = |printed: &[String]| printed.iter().filter(|line| line.contains("wait for each other")).count();
     // Rank 0 of one job waits for its rank 1, and rank 1 of the other one for its rank 0.
-    let said = stalled(&[&to_the_first, &to_the_second], &down(&[0, 2]));
-    assert_eq!(circle(&said), 0, "{said:?}");
-    assert_eq!(said[0], "workload 0: no path leads from rank 0 to others since links or switches failed");
-    assert!(said.contains(&"workload 0: rank 0 waits to receive from rank 1, tag 7 (line 3)".to_string()));
-    assert!(said.contains(&"workload 1: rank 1 waits to receive from rank 0, tag 7 (line 6)".to_string()));
+    let printed = stalled(&[&to_the_first, &to_the_second], &down(&[0, 2]));
+    assert_eq!(circle(&printed), 0, "{printed:?}");
+    assert_eq!(printed[0], "workload 0: no path leads from rank 0 to others since links or switches failed");
+    assert!(printed.contains(&"workload 0: rank 0 waits to receive from rank 1, tag 7 (line 3)".to_string()));
+    assert!(printed.contains(&"workload 1: rank 1 waits to receive from rank 0, tag 7 (line 6)".to_string()));
     // Both ranks wait, for messages that both have sent.
     let both = "num_ranks 2\nrank 0 {\nsend 1000000b to 1 tag 7\nrecv 1000000b from 1 tag 7\n}\n\
                 rank 1 {\nsend 1000000b to 0 tag 7\nrecv 1000000b from 0 tag 7\n}\n";
     assert_eq!(circle(&stalled(&[both], &down(&[0]))), 0);
-    let said = stalled(&[crossed, &to_the_second], &down(&[2]));
-    assert_eq!(said[0], "workload 0: ranks 0 -> 1 -> 0 wait for each other");
-    assert_eq!(circle(&said), 1, "{said:?}");
+    let printed = stalled(&[crossed, &to_the_second], &down(&[2]));
+    assert_eq!(printed[0], "workload 0: ranks 0 -> 1 -> 0 wait for each other");
+    assert_eq!(circle(&printed), 1, "{printed:?}");
 }

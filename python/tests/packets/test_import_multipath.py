@@ -26,7 +26,7 @@ def test_a_warning_counts_the_subflows_that_are_flows_of_their_own(kind, joined,
     run = weftline.run(scenario, out=tmp_path / "run")
     out = tmp_path / "flows.csv"
     assert main(["import", str(run.out / "capture.pcapng"), "--out", str(out)]) == 0
-    said = capsys.readouterr().err
-    assert (f"warning: {joined} subflows joined connections of multipath TCP" in said) == (joined > 0)
-    assert ("subflows" in said) == (joined > 0)
+    warned = capsys.readouterr().err
+    assert (f"warning: {joined} subflows joined connections of multipath TCP" in warned) == (joined > 0)
+    assert ("subflows" in warned) == (joined > 0)
     assert len(out.read_text().splitlines()) == 2 + joined

@@ -1,4 +1,4 @@
-"""The options of `weftline reproduce`; what it does is imported when it is asked for."""
+"""The options of `weftline reproduce`; the command itself is imported when it runs."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Segment(NamedTuple):
     """Of a first fragment: the bytes of headers before its payload, counted as offsets of fragments are."""
     is_in_tunnel: bool = False
     joins: bool = False
-    """It opens a subflow of multipath TCP beside the first one of its connection."""
+    """It opens a subflow of multipath TCP after the first one of its connection."""
 
 
 class Fragment(NamedTuple):

@@ -55,7 +55,7 @@ class Imported:
     without_interface: int = 0
     """Packets without numbers of captures that do not state the interface of each packet."""
     joins: int = 0
-    """Subflows of multipath TCP beside the first one of each connection, which are flows of their own."""
+    """Subflows of multipath TCP after the first one of each connection, which are flows of their own."""
     headers_alone: int = 0
     """Records, each direction alone, left out because they have no more bytes than headers."""
     without_packets: int = 0

@@ -112,14 +112,14 @@ impl Shared {
 
     /// What is wrong now: with files, else with an input.
     fn problem(&self, inputs: &[InputCounts]) -> Option<String> {
-        let gone = |input: &&InputCounts| input.gone;
+        let absent = |input: &&InputCounts| input.absent;
         let of_input = |input: &InputCounts| {
             format!(
                 "interface: {}: there is none of this name any more; it is read again once it is back",
                 input.name
             )
         };
-        lock(&self.problem).clone().or_else(|| inputs.iter().find(gone).map(of_input))
+        lock(&self.problem).clone().or_else(|| inputs.iter().find(absent).map(of_input))
     }
 
     fn exported(&self, name: &'static str, change: impl FnOnce(&mut ExporterCounts)) {

@@ -35,13 +35,13 @@ pub struct InputCounts {
     /// By the kernel, because they were not read in time.
     pub dropped: u64,
     /// An interface that was removed, and is read again once there is one of its name.
-    pub gone: bool,
+    pub absent: bool,
 }
 
 impl InputCounts {
     /// What is written of an input.
     pub fn to_json(&self) -> Value {
-        json!({"name": self.name, "received": self.received, "dropped": self.dropped, "gone": self.gone})
+        json!({"name": self.name, "received": self.received, "dropped": self.dropped, "absent": self.absent})
     }
 }
 
@@ -64,7 +64,7 @@ impl Reader {
             }
             Input::Ring(ring) => ring.name(),
         };
-        let begin = |input| InputCounts { name: name(input), received: 0, dropped: 0, gone: false };
+        let begin = |input| InputCounts { name: name(input), received: 0, dropped: 0, absent: false };
         let counts = inputs.iter().map(begin).collect();
         Reader { intake, admission, router, inputs, counts }
     }
@@ -142,7 +142,7 @@ impl Reader {
                 counts.dropped = dropped;
             }
             if let Input::Ring(ring) = input {
-                counts.gone = ring.is_gone();
+                counts.absent = ring.is_absent();
             }
         }
     }

@@ -62,7 +62,7 @@ pub struct RingInput {
     index: u32,
     /// The interface went down since it was last looked for.
     went_down: bool,
-    is_gone: bool,
+    is_absent: bool,
     received: u64,
     matched: u64,
     dropped: u64,
@@ -120,7 +120,7 @@ impl RingInput {
             name,
             index,
             went_down: false,
-            is_gone: false,
+            is_absent: false,
             received: 0,
             matched: 0,
             dropped: 0,
@@ -169,18 +169,18 @@ impl RingInput {
 
     /// Looks for an interface that went down: one that was removed and made again has another number, and is
     /// read from then on. Returns whether there is none of this name.
-    pub fn is_gone(&mut self) -> bool {
-        if self.went_down || self.is_gone {
+    pub fn is_absent(&mut self) -> bool {
+        if self.went_down || self.is_absent {
             let index = index_of(&self.name);
             if index != 0 && (index == self.index || self.bind(index).is_ok()) {
                 self.index = index;
-                self.is_gone = false;
+                self.is_absent = false;
             } else {
-                self.is_gone = true;
+                self.is_absent = true;
             }
             self.went_down = false;
         }
-        self.is_gone
+        self.is_absent
     }
 
     pub fn descriptor(&self) -> RawFd {
@@ -313,20 +313,20 @@ mod tests {
             // It is not up yet.
             assert!(ends_at_once(&input));
             input.take_error();
-            assert!(!ends_at_once(&input) && !input.is_gone());
+            assert!(!ends_at_once(&input) && !input.is_absent());
             assert!(frames_after(&mut input, &ip) > 0);
             ip("link set far0 down");
             assert!(ends_at_once(&input));
             input.take_error();
-            assert!(!ends_at_once(&input) && !input.is_gone());
+            assert!(!ends_at_once(&input) && !input.is_absent());
             assert!(frames_after(&mut input, &ip) > 0);
             ip("link del far0");
             input.take_error();
-            assert!(!ends_at_once(&input) && input.is_gone() && input.is_gone());
+            assert!(!ends_at_once(&input) && input.is_absent() && input.is_absent());
             ip("link add near0 type veth peer name far0");
-            assert!(!input.is_gone());
+            assert!(!input.is_absent());
             input.take_error();
-            assert!(!input.is_gone() && frames_after(&mut input, &ip) > 0);
+            assert!(!input.is_absent() && frames_after(&mut input, &ip) > 0);
         });
         own.join().unwrap();
     }

@@ -155,7 +155,7 @@ impl Host {
         }
     }
 
-    /// Routes have changed, or one of its links has gone or is back.
+    /// Routes have changed, or one of its links is down or up again.
     pub fn on_network_change(&mut self, cx: &mut HostContext) {
         for transport in 0..self.transports.len() {
             cx.transport = transport as u8;

@@ -1,8 +1,8 @@
-//! DualPI2: two queues whose marks are coupled, so that scalable senders (DCTCP's kind) have a short queue of their own and
-//! classic ones still get their share.
+//! DualPI2: two queues whose marks are coupled, so that scalable senders (DCTCP's kind) have a short queue of
+//! their own and classic ones still get their share.
 //!
-//! A PI controller turns a time of waiting (C), the longer of those of the first packets of both queues, into a probability p' at
-//! every update:
+//! A PI controller turns a time of waiting (C), the longer of those of the first packets of both queues, into
+//! a probability p' at every update:
 //!
 //! ```text
 //! p' := p' + alpha (C - target) + beta (C - C at the last update)
@@ -10,17 +10,20 @@
 //! p_CL = k p'     low-latency packets are marked, or by a ramp over their own time of waiting where that gives more
 //! ```
 //!
-//! Marks are spread evenly: a probability is added up until it makes one. The low-latency queue goes first while its head
-//! has waited at most `shift` less than the classic head (time-shifted FIFO). The ramp does not count for a packet after which
-//! at most one other low-latency packet waits. Once p_C reaches 1 / k^2 the low-latency marks are all but certain and both queues drop with p_C; senders that
-//! ignore marks bring the low-latency queue there alone.
+//! Marks are spread evenly: a probability is added up until it makes one. The low-latency queue goes first
+//! while its head has waited at most `shift` less than the classic head (time-shifted FIFO). The ramp does
+//! not count for a packet after which at most one other low-latency packet waits. Once p_C reaches 1 / k^2
+//! the low-latency marks are all but certain and both queues drop with p_C; senders that ignore marks bring
+//! the low-latency queue there alone.
 //!
-//! Source: De Schepper, Briscoe, White, RFC 9332 (2023), §2, §4.2 and Appendix A; the longer of both times as in its authors'
-//! module for Linux (sch_dualpi2).
-//! Differs from the source: what is low latency says the packet's class, or that it may be marked at all, as packets here have no
-//! ECT(0) and ECT(1); `shift` is our choice, the RFC leaves the scheduler's weight open.
-//! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from` 0.8 ms, `ramp` 0.4 ms (all
-//! RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
+//! Source: De Schepper, Briscoe, White, RFC 9332 (2023), §2, §4.2 and Appendix A; the longer of both times as
+//! in its authors' module for Linux (sch_dualpi2).
+//!
+//! Differs from the source: what is low latency says the packet's class, or that it may be marked at all, as
+//! packets here have no ECT(0) and ECT(1); `shift` is our choice, the RFC leaves the scheduler's weight open.
+//!
+//! *Parameters*: `target` 15 ms, `update` 15 ms, `alpha` 0.15 Hz, `beta` 3 Hz, `coupling` 2, `ramp_from`
+//! 0.8 ms, `ramp` 0.4 ms (all RFC 9332 Appendix A for round trips up to 100 ms), `shift` 30 ms, `l4s_class`.
 
 use super::managed::{
     BUFFER, Discipline, DisciplineParameters, EARLY, Limit, List, PortFacts, PortPlace, QueueContext, Queued,
@@ -138,8 +141,8 @@ pub struct Dualpi2 {
     low_sum: f64,
 }
 
-/// The ramp counts while more packets than this wait in the low-latency queue after the one that leaves (Th_len of RFC 9332,
-/// Appendix A).
+/// The ramp counts while more packets than this wait in the low-latency queue after the one that leaves
+/// (Th_len of RFC 9332, Appendix A).
 const RAMP_PACKETS: u32 = 1;
 
 /// Adds up a probability; whether it makes one.
@@ -158,7 +161,8 @@ impl Dualpi2 {
         }
     }
 
-    /// Makes up for the updates until now: between packets nothing changes but the time that the first has waited.
+    /// Makes up for the updates until now: between packets nothing changes but the time that the first has
+    /// waited.
     fn keep_time(&mut self, cx: &QueueContext) {
         while self.next_update <= cx.now {
             let at = self.next_update;
@@ -195,7 +199,8 @@ impl Dualpi2 {
         self.classic_probability() >= (1.0 / (self.config.coupling * self.config.coupling)).min(1.0)
     }
 
-    /// The low-latency queue's own: a ramp over what the packet that leaves has waited, if enough others wait after it.
+    /// The low-latency queue's own: a ramp over what the packet that leaves has waited, if enough others wait
+    /// after it.
     fn ramp(&self, waited: Time) -> f64 {
         let Dualpi2Config { ramp_from, ramp, .. } = self.config;
         if self.low.packets <= RAMP_PACKETS || waited < ramp_from {

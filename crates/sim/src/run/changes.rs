@@ -15,8 +15,8 @@ pub struct Changes {
     events: Vec<(Time, Event)>,
     /// The next of them.
     next: usize,
-    /// By the place of a change of a link's rate in `events`: the highest rate that the link has from then on, at
-    /// most its own, or what it has then if that is higher.
+    /// By the place of a change of a link's rate in `events`: the highest rate that the link has from then
+    /// on, at most its own, or what it has then if that is higher.
     lasting: FxHashMap<usize, Rate>,
     /// The two ends of each link, as (node, port of the node).
     ends: Vec<[(NodeId, u32); 2]>,
@@ -85,7 +85,8 @@ impl Changes {
                 events.push((failure.at + failures.detection, Event::Reroute(failure.change)));
             }
         }
-        // With a detection delay of zero, routes follow right after their change: the order of insertion decides.
+        // With a detection delay of zero, routes follow right after their change: the order of insertion
+        // decides.
         events.sort_by_key(|event| event.0);
         let lasting = lasting_rates(&topology, &events);
         let (now, routed) = (Health::new(&topology), Health::new(&topology));
@@ -117,8 +118,8 @@ impl Changes {
     }
 }
 
-/// Of each change of a link's rate, by its place: the highest rate that the link has from then on, at most its own, or
-/// what it has then if that is higher.
+/// Of each change of a link's rate, by its place: the highest rate that the link has from then on, at most
+/// its own, or what it has then if that is higher.
 fn lasting_rates(topology: &Topology, events: &[(Time, Event)]) -> FxHashMap<usize, Rate> {
     let mut ahead: FxHashMap<LinkId, Rate> = FxHashMap::default();
     let mut lasting = FxHashMap::default();
@@ -172,7 +173,8 @@ impl Simulation {
         }
     }
 
-    /// A link begins or ceases to carry packets. What is on it, and what waits for it, is lost when it ceases.
+    /// A link begins or ceases to carry packets. What is on it, and what waits for it, is lost when it
+    /// ceases.
     fn set_link(&mut self, link: usize, up: bool) {
         let ports = self.changes.ends[link].map(|(node, local)| self.places.of_port(node, local));
         for (region, id) in ports {

@@ -310,7 +310,7 @@ impl Region {
         }
     }
 
-    /// Routes have changed, or a link of this host's own has gone or is back.
+    /// Routes have changed, or a link of this host is down or up again.
     pub fn tell_host(&mut self, host: u32) {
         let (host, mut cx) = self.host(host);
         host.on_network_change(&mut cx);

@@ -298,7 +298,7 @@ pub trait Transport {
     }
     /// What is sent from a place leaves by another NIC from now on.
     fn leave_by(&mut self, _place: u32, _by: Leaving, _cx: &mut HostContext) {}
-    /// Routes have changed, or a link of the host's own has gone or is back; the ports that may have something
+    /// Routes have changed, or a link of the host is down or up again; the ports that may have something
     /// to send because of it.
     fn on_network_change(&mut self, _cx: &mut HostContext) -> Vec<PortId> {
         Vec::new()

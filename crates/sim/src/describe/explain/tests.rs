@@ -10,7 +10,9 @@ fn schemes_keys_sections_and_metrics_are_explained() {
     let kmin = explain("switch.ecn.kmin").unwrap();
     assert_eq!(kmin["parameters"][0]["default"], "auto");
     assert_eq!(explain("kmin").unwrap()["parameters"][0]["key"], "switch.ecn.kmin");
-    assert!(explain("slowdown").unwrap()["text"].as_str().unwrap().contains("1: as fast as alone at full rate"));
+    assert!(
+        explain("slowdown").unwrap()["text"].as_str().unwrap().contains("1: as fast as alone at full rate")
+    );
     assert_eq!(explain("fct_ns").unwrap()["name"], "fct");
     assert!(explain("leaf-spine").unwrap()["title"].as_str().unwrap().starts_with("topology: "));
     let keys_of = |name: &str| -> Vec<String> {

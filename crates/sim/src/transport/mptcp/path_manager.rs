@@ -125,8 +125,8 @@ impl Mptcp {
         }
     }
 
-    /// Takes note of the links of this host; whether one of a subflow has gone since. What has not left on that subflow others send: it
-    /// would wait for the link, and what never left does not time out.
+    /// Takes note of the links of this host; whether one of a subflow went down since. Other subflows send what has not
+    /// left on it: it would wait for the link, and what never left does not time out.
     pub(super) fn lose_links(&mut self, cx: &mut HostContext) -> bool {
         let mut lost = false;
         for number in 0..self.senders.len() as u32 {
