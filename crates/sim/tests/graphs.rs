@@ -494,7 +494,8 @@ fn ranks_wait_in_a_circle_only_of_their_own_job_and_where_no_message_is_under_wa
         let event = |host| format!("[[failures.event]]\nat = \"10us\"\nlink = [\"host{host}\", \"s0\"]\n");
         hosts.iter().map(event).collect()
     };
-    let circle = |printed: &[String]| printed.iter().filter(|line| line.contains("wait for each other")).count();
+    let circle =
+        |printed: &[String]| printed.iter().filter(|line| line.contains("wait for each other")).count();
     // Rank 0 of one job waits for its rank 1, and rank 1 of the other one for its rank 0.
     let printed = stalled(&[&to_the_first, &to_the_second], &down(&[0, 2]));
     assert_eq!(circle(&printed), 0, "{printed:?}");
