@@ -101,8 +101,8 @@ def read(table: Any, names: Sequence[str], *, max_rows: int | None = None) -> di
                 number = places[name]
                 try:
                     found[name] += _values(fields[number], batch.children[number].contents, batch)
-                except NotImplementedError as error:
-                    raise InputError(f'{_file_of(table)}: column "{name}" {error}') from None
+                except InputError as error:
+                    raise InputError(f'{_file_of(table)}: column "{name}": {error}') from None
             if max_rows is not None and names and len(found[names[0]]) >= max_rows:
                 break
         return {name: values[:max_rows] for name, values in found.items()}
@@ -140,7 +140,7 @@ def _values(field: _Schema, column: _Array, batch: _Array) -> list[Any]:
         dictionary = column.dictionary.contents
         kind = field.dictionary.contents.format.decode()
         if kind not in _TEXTS:
-            raise NotImplementedError(f"is a dictionary of the Arrow format {kind!r}: expected one of text")
+            raise InputError(f"expected a dictionary of text, found one of the Arrow format {kind!r}")
         words = [*_texts(dictionary, kind, dictionary.offset, dictionary.length), None]
         values: list[Any] = [words[min(n, len(words) - 1)] for n in _numbers(form, column, start, count)]
     elif form == "b":
@@ -150,7 +150,7 @@ def _values(field: _Schema, column: _Array, batch: _Array) -> list[Any]:
     elif form in _TEXTS:
         values = list(_texts(column, form, start, count))
     else:
-        raise NotImplementedError(f"has the Arrow format {form!r}: expected numbers, truth values or text")
+        raise InputError(f"expected numbers, truth values or text, found the Arrow format {form!r}")
     if column.null_count and column.buffers[0]:
         there = _bits(column.buffers[0], start, count)
         values = [value if bit else None for value, bit in zip(values, there, strict=True)]

@@ -18,14 +18,14 @@ const NS_PER_HOP: f64 = 30.4;
 /// The median counts: the first run fills the caches, and others may be disturbed.
 const RUNS: usize = 5;
 
-/// How many times as long a run takes here, to two figures. Measured once in a process, in some tens of
-/// milliseconds; 1 if that fails.
+/// How many times as long a run takes here. Measured once in a process, in some tens of milliseconds; 1 if that
+/// fails.
 fn slowness() -> f64 {
     static FOUND: OnceLock<f64> = OnceLock::new();
     *FOUND.get_or_init(|| {
         let mut found: Vec<f64> = (0..RUNS).filter_map(|_| ns_per_hop()).collect();
         found.sort_by(f64::total_cmp);
-        found.get(found.len() / 2).map_or(1.0, |ns| two_figures(ns / NS_PER_HOP))
+        found.get(found.len() / 2).map_or(1.0, |ns| ns / NS_PER_HOP)
     })
 }
 
@@ -36,11 +36,6 @@ fn ns_per_hop() -> Option<f64> {
     let stopwatch = Stopwatch::start(1);
     let outcome = simulation.run(&mut Nowhere, &mut |_| true).ok()?;
     Some(1e9 * stopwatch.read().cpu_seconds / outcome.packet_hops as f64)
-}
-
-fn two_figures(value: f64) -> f64 {
-    let unit = 10_f64.powi(value.max(1e-9).log10().floor() as i32 - 1);
-    (value / unit).round() * unit
 }
 
 /// Makes the seconds of an `estimate`, as the engine states it, those of this machine, and states the factor.
@@ -60,13 +55,6 @@ pub fn of_this_machine(estimate: &mut Value) {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn a_factor_has_two_figures() {
-        for (value, rounded) in [(2.449, 2.4), (0.5551, 0.56), (12.7, 13.0), (0.99, 0.99), (1.0, 1.0)] {
-            assert!((two_figures(value) - rounded).abs() < 1e-12, "{value}");
-        }
-    }
 
     #[test]
     fn all_seconds_of_an_estimate_have_the_factor_that_it_states() {

@@ -259,3 +259,24 @@ fn a_queue_of_a_host_waits_for_the_end_of_pauses_and_of_a_link_that_is_down() {
         assert!(time > Time::from_ms(30) && time < Time::from_ms(200), "{time}");
     }
 }
+
+/// When a flow of 2 MB ends alone over 100 Gb/s, between hosts that take this time for each packet.
+fn alone(packet_time: &str) -> Time {
+    let text = format!(
+        "[topology]\nkind = \"star\"\nhosts = 2\nhost_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+         [host]\npacket_time = \"{packet_time}\"\n\
+         [transport]\nkind = \"rdma\"\ncontroller = {{ kind = \"theta-powertcp\" }}\n\
+         [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 1, size = \"2MB\" }}]\n"
+    );
+    let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    completion_times(&run(scenario.config().expect("a configuration")).0)[0]
+}
+
+#[test]
+fn what_idle_hosts_take_is_no_queue_to_theta_powertcp() {
+    let quick = alone("0s");
+    for time in ["20ns", "50ns", "80ns"] {
+        let finish = alone(time);
+        assert!(finish > quick && finish.0 < quick.0 * 101 / 100, "{time}: {quick} {finish}");
+    }
+}

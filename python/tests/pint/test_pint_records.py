@@ -252,7 +252,7 @@ def test_what_cannot_be_is_refused_and_reported(here, capsys):
     error = output_of(
         capsys, "pint", "decode", "digests.csv", "--plan", "queries.toml", "--idle", "9", status=2
     ).err
-    assert '--idle: expected a time with its unit such as "10s", found "9"' in error
+    assert "--idle: expected a time with its unit such as \"10us\", found '9'" in error
     error = output_of(capsys, "pint", "decode", "none.csv", "--plan", "queries.toml", status=2).err
     assert "none.csv" in error
 

@@ -98,3 +98,17 @@ def print_json(value: object) -> None:
     import json
 
     print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def time_ns(option: str, text: str | None) -> int | None:
+    """Return the nanoseconds of an option such as ``10s``, None without it; an error names the option."""
+    from weftline.errors import InputError
+    from weftline.quantities import parse_time_ns
+
+    try:
+        found = None if text is None else parse_time_ns(text)
+    except InputError as error:
+        raise InputError(f"{option}: {error}") from None
+    if found is not None and found >= 2**63:
+        raise InputError(f"{option}: expected less than 292 years, found {text}")
+    return None if found is None else int(found)

@@ -184,6 +184,7 @@ def _collect_live(options: argparse.Namespace) -> int:
         raise InputError(f"collect: captures and {named} exclude each other")
     if options.points is not None:
         raise InputError("collect: --points: only with captures")
+    interval = arguments.time_ns("--interval", options.interval)
     given = {
         **_shared(options),
         "listen": options.listen,
@@ -192,7 +193,7 @@ def _collect_live(options: argparse.Namespace) -> int:
         "prometheus": options.prometheus,
         "otlp": options.otlp,
         "checkpoint": options.checkpoint,
-        "interval_s": _seconds("--interval", options.interval),
+        "interval_s": None if interval is None else interval / 1e9,
         "memory": options.memory,
         "out": options.out,
         "parquet": options.parquet,
@@ -201,7 +202,8 @@ def _collect_live(options: argparse.Namespace) -> int:
     config = _file(options.config)
     settings = {**config, **given}
     _check_together(options, settings.get("plan"), settings.get("out"))
-    ends = _seconds("--duration", options.duration)
+    duration = arguments.time_ns("--duration", options.duration)
+    ends = None if duration is None else duration / 1e9
     stop = threading.Event()
     usual = {number: signal.signal(number, lambda *_: stop.set()) for number in _SIGNALS}
     try:
@@ -219,16 +221,6 @@ def _collect_live(options: argparse.Namespace) -> int:
     if collector.found:
         _show(collector.found, options, settings.get("plan"))
     return 0
-
-
-def _seconds(option: str, text: str | None) -> float | None:
-    """Return the seconds that an option gives, None without it."""
-    from weftline.quantities import parse_time_ns
-
-    try:
-        return None if text is None else parse_time_ns(text) / 1e9
-    except InputError as error:
-        raise InputError(f"{option}: {error}") from None
 
 
 _SIGNALS = (2, 15)

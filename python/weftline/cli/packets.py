@@ -173,7 +173,7 @@ def _import(options: argparse.Namespace) -> int:
         kind=options.kind,
         table=options.map,
         host_count=options.hosts,
-        idle_ns=_idle_ns(options.idle),
+        idle_ns=arguments.time_ns("--idle", options.idle) or 0,
         min_size=flow_rows.size_of(_min_size(options), "--min-size"),
         header_bytes=options.header,
         partial=options.partial,
@@ -329,16 +329,6 @@ def _import_graph(options: argparse.Namespace) -> int:
     for text in found.get("waiting", []):
         print(f"never done: {text}")
     return status
-
-
-def _idle_ns(text: str) -> int:
-    from weftline import quantities
-    from weftline.errors import InputError
-
-    try:
-        return int(quantities.parse_time_ns(text))
-    except InputError as error:
-        raise InputError(f"--idle: {error}") from None
 
 
 def _min_size(options: argparse.Namespace) -> str:

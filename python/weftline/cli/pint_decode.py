@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -104,7 +103,7 @@ def _decoded(options: argparse.Namespace, plan: pint.Plan, file: Path, notes: li
         ends=options.ends,
         shortest=options.shortest,
         memory=options.memory,
-        idle_ns=None if options.idle is None else _time_ns(options.idle),
+        idle_ns=arguments.time_ns("--idle", options.idle),
         patience=_counts(options.patience),
         out=options.out,
         findings=options.findings,
@@ -207,16 +206,6 @@ def _counts(text: str) -> tuple[int, int, int]:
         raise InputError(f'--patience: expected three whole numbers such as "3,8,64", found "{text}"')
     first, second, third = (int(part) for part in parts)
     return first, second, third
-
-
-def _time_ns(text: str) -> int:
-    from weftline.errors import InputError
-
-    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}
-    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)\s*(ns|us|ms|s)", text.strip(), re.ASCII)
-    if match is None or (found := float(match[1]) * units[match[2]]) >= 2**63:
-        raise InputError(f'--idle: expected a time with its unit such as "10s", found "{text}"')
-    return int(found)
 
 
 def _print_decoded(found: dict[str, Any], queries: dict[str, dict[str, Any]]) -> None:

@@ -145,3 +145,52 @@ fn every_subflow_has_its_rows() {
     assert_eq!((carried - again, rows), (20e6, 32));
     assert!(ends("subflow31_cwnd_bytes").count() > 0);
 }
+
+/// When a flow of 1 MB ends between two hosts that have a NIC in each of two planes.
+fn end(scheduler: &str, reinject: bool, event: &str, detection: &str) -> Option<Time> {
+    let text = format!(
+        "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 2\ngpus = 1\nspines = 1\n\
+         host_link = {{ rate = \"10Gbps\", delay = \"1us\" }}\n\
+         [transport]\nkind = \"mptcp\"\nscheduler = \"{scheduler}\"\nreinject = {reinject}\n\
+         [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 1, size = \"1MB\" }}]\n\
+         [failures]\ndetection = \"{detection}\"\nevent = [{event}]\n[run]\nstall = \"20s\"\n"
+    );
+    let scenario = load(&text, &[]).unwrap_or_else(|error| panic!("{error}"));
+    run(scenario.config().expect("a configuration")).0.flows[0].finish
+}
+
+#[test]
+fn what_has_not_left_by_a_nic_whose_link_goes_leaves_by_the_other_one() {
+    // Subflows that were given data and have nothing in flight have no timeout that tells the others.
+    for (scheduler, reinject) in ["min-rtt", "round-robin", "linux"]
+        .into_iter()
+        .flat_map(|s| [true, false].map(|reinject| (s, reinject)))
+    {
+        for (at, detection) in [(30, "1000s"), (50, "100us"), (100, "1000s"), (150, "0s"), (300, "100us")] {
+            let event = format!("{{ at = \"{at}us\", link = [\"host0\", \"tor0\"] }}");
+            let finish = end(scheduler, reinject, &event, detection);
+            // What was in flight is sent again after a timeout of 200 ms; in Linux once the subflow is stale, and
+            // without reinjection once it is given up, after 3 s.
+            let max_ms = match (scheduler, reinject) {
+                (_, false) => 3_100,
+                ("linux", true) => 2_000,
+                _ => 210,
+            };
+            let ends = finish.is_some_and(|finish| finish < Time::from_ms(max_ms));
+            assert!(ends, "{scheduler}, reinject = {reinject}, {at} us, {detection}: {finish:?}");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_is_back_soon_costs_one_timeout_or_less() {
+    for scheduler in ["min-rtt", "round-robin", "linux"] {
+        let back = end(
+            scheduler,
+            true,
+            "{ at = \"100us\", link = [\"host0\", \"tor0\"], lasts = \"50us\" }",
+            "10us",
+        );
+        assert!(back.is_some_and(|end| end < Time::from_ms(300)), "{scheduler}: {back:?}");
+    }
+}

@@ -1,23 +1,5 @@
 use super::*;
 use crate::congestion::tests::situations::{LINE, ack, flow, published};
-use crate::measure::{FlowRecord, Sample, Sink};
-use crate::scenario::{Hooks, Scenario};
-use crate::{Execution, Simulation};
-use std::io;
-use std::path::Path;
-
-#[derive(Default)]
-struct Records(Vec<FlowRecord>);
-
-impl Sink for Records {
-    fn flows(&mut self, batch: &[FlowRecord]) -> io::Result<()> {
-        self.0.extend_from_slice(batch);
-        Ok(())
-    }
-    fn samples(&mut self, _: &[Sample]) -> io::Result<()> {
-        Ok(())
-    }
-}
 
 fn started(released: bool) -> (ThetaPowerTcp, Control) {
     let mut parameters = published::<ThetaPowerTcpParameters>();
@@ -86,29 +68,4 @@ fn rtts_of_short_packets_are_not_compared_with_those_of_long_ones() {
     assert_eq!(answer(61_000, 6_000, 4), (12_000, LINE));
     assert_eq!(answer(62_000, 6_000, 0), (12_000, LINE));
     assert_eq!(answer(80_000, 12_000, 1_000), (12_000, LINE));
-}
-
-/// When a flow of 2 MB ends alone over 100 Gb/s, between hosts that take this time for each packet.
-fn alone(packet_time: &str) -> Time {
-    let text = format!(
-        "[topology]\nkind = \"star\"\nhosts = 2\nhost_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
-         [host]\npacket_time = \"{packet_time}\"\n\
-         [transport]\nkind = \"rdma\"\ncontroller = {{ kind = \"theta-powertcp\" }}\n\
-         [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 1, size = \"2MB\" }}]\n"
-    );
-    let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
-    let config = scenario.unwrap_or_else(|error| panic!("{error}")).config().expect("a configuration");
-    let mut records = Records::default();
-    let run = Simulation::new(config, Execution::default()).expect("a valid configuration");
-    run.run(&mut records, &mut |_| true).expect("a valid run");
-    records.0[0].finish.expect("a flow that ended")
-}
-
-#[test]
-fn what_idle_hosts_take_is_no_queue() {
-    let quick = alone("0s");
-    for time in ["20ns", "50ns", "80ns"] {
-        let finish = alone(time);
-        assert!(finish > quick && finish.0 < quick.0 * 101 / 100, "{time}: {quick} {finish}");
-    }
 }

@@ -198,6 +198,3 @@ impl Mptcp {
         self.send_opening(slot, cx);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -318,7 +318,7 @@ impl Connection {
                     PrrBound::Progress if update.acknowledged > 0 && lost == 0 => Bound::SlowStart,
                     PrrBound::Retransmitted if update.again => Bound::SlowStart,
                     PrrBound::Retransmitted => Bound::Delivered,
-                    PrrBound::Progress => Bound::Conserving,
+                    PrrBound::Progress => Bound::AtLeastDelivered,
                     PrrBound::Conservative => Bound::Conservative,
                 };
                 let step = Step { delivered: update.delivered, waiting, pipe, ssthresh, bound };

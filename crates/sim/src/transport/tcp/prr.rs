@@ -50,7 +50,7 @@ impl Prr {
             let limit = match bound {
                 Bound::Delivered => delivered,
                 Bound::Conservative => arrived,
-                Bound::Conserving => arrived.max(delivered),
+                Bound::AtLeastDelivered => arrived.max(delivered),
                 // A negative difference is a large number in 32 bits, and negative again with the segment added.
                 Bound::SlowStart if wraps && out > self.delivered => mss.saturating_sub(out - self.delivered),
                 Bound::SlowStart => arrived.max(delivered) + mss,
@@ -82,7 +82,7 @@ pub enum Bound {
     /// CRB: what was delivered and not sent yet.
     Conservative,
     /// The same, and at least what this acknowledgement shows to be delivered.
-    Conserving,
+    AtLeastDelivered,
     /// What this acknowledgement shows to be delivered.
     Delivered,
 }

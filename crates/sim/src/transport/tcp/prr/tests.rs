@@ -43,7 +43,7 @@ fn below_the_threshold_slow_start_adds_a_segment_per_acknowledgement() {
         let step = Step { delivered: 1_000, waiting: 0, pipe: 4_000, ssthresh: 10_000, bound };
         (prr.window(&step, 1_000, false) - 4_000) / 1_000
     };
-    let bounds = [Bound::SlowStart, Bound::Conserving, Bound::Conservative, Bound::Delivered];
+    let bounds = [Bound::SlowStart, Bound::AtLeastDelivered, Bound::Conservative, Bound::Delivered];
     assert_eq!(bounds.map(after_more), [2, 1, 0, 1]);
 }
 
