@@ -27,7 +27,7 @@ const NS_PER_WINDOW: f64 = 500.0;
 const ROWS_OF_PORT_EVENTS: usize = 3;
 const ROWS_OF_DISCIPLINE: usize = 8;
 const ROWS_OF_CONTROLLER: usize = 4;
-/// Work at intervals that takes this many seconds, and most of the run, gets a warning.
+/// Work at intervals that takes this many seconds on the machine of the tables, and most of the run, gets a warning.
 const WORTH_A_WARNING: f64 = 10.0;
 
 /// Something done at intervals.
@@ -48,8 +48,9 @@ impl Recurring {
         Work { seconds: times * self.ns / 1e9, rows, packet_hops }
     }
 
-    /// "measure.queues.every = 1us: 1.2e9 rows of series.parquet in 1200s, about 120 s of CPU time".
-    fn text(&self, time: Time) -> String {
+    /// "measure.queues.every = 1us: 1.2e9 rows of series.parquet in 1200s of simulated time, about 93 % of the
+    /// estimated CPU time of the run". `planned`: estimated CPU time of the run.
+    fn text(&self, time: Time, planned: f64) -> String {
         let Work { seconds, rows, packet_hops } = self.work(time);
         let time = Time(two_digits(time.0));
         let what = if rows > 0.0 {
@@ -58,8 +59,10 @@ impl Recurring {
             format!("{packet_hops:.1e} packet-hops of probes")
         };
         format!(
-            "{} = {}: {what} in {time} of simulated time, about {seconds:.0} s of CPU time",
-            self.key, self.every
+            "{} = {}: {what} in {time} of simulated time, {}",
+            self.key,
+            self.every,
+            of_run(seconds, planned)
         )
     }
 }
@@ -157,14 +160,25 @@ pub(super) fn work(scenario: &Scenario, time: Time) -> Work {
     })
 }
 
+/// CPU time relative to that of the run, which is the same on any machine: the tables of costs have the seconds of one machine.
+fn of_run(seconds: f64, planned: f64) -> String {
+    let share = seconds / planned;
+    let relative = match share < 2.0 {
+        true => format!("{:.0} % of", 100.0 * share),
+        false => format!("{} times", two_digits(share.round() as u64)),
+    };
+    format!("about {relative} the estimated CPU time of the run")
+}
+
 /// Names what is done at intervals in some time, in decreasing order of its cost, without what adds little.
-fn named(all: &[Recurring], time: Time) -> String {
+/// `planned`: estimated CPU time of the run.
+fn named(all: &[Recurring], time: Time, planned: f64) -> String {
     let seconds = |of: &Recurring| of.work(time).seconds;
     let mut sorted: Vec<&Recurring> = all.iter().collect();
     sorted.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
     let threshold = sorted.first().map_or(0.0, |of| seconds(of)) / 4.0;
     sorted.retain(|of| seconds(of) >= threshold);
-    sorted.into_iter().map(|of| of.text(time)).collect::<Vec<_>>().join("; ")
+    sorted.into_iter().map(|of| of.text(time, planned)).collect::<Vec<_>>().join("; ")
 }
 
 /// CPU time in seconds of the windows that end for samples, for looks at the end of the run, and for what
@@ -210,7 +224,7 @@ pub(super) fn warning_if_stalled(scenario: &Scenario, estimate: &Estimate) -> Op
     (stalled && !is_planned && scenario.can_lose()).then(|| {
         format!(
             "{} if flows wait for timeouts until the run is given up (run.stall = {stall}): set a longer interval or a shorter stall",
-            named(&all, stall)
+            named(&all, stall, planned)
         )
     })
 }
@@ -221,14 +235,15 @@ pub(super) fn warnings(scenario: &Scenario, estimate: &Estimate) -> Vec<String> 
     let all = all(scenario);
     let mut found = Vec::new();
     if seconds_of(&all, end) > WORTH_A_WARNING.max(planned / 2.0) {
-        found.push(format!("{}: set a longer interval, or an earlier end", named(&all, end)));
+        found.push(format!("{}: set a longer interval, or an earlier end", named(&all, end, planned)));
     }
     let changes = failing::cost(scenario, failing::counted_until(scenario, end));
     if changes.seconds > WORTH_A_WARNING.max(planned / 2.0) {
         found.push(format!(
             "failures.event: {} changes of links and switches until the end of the run, after each of which routes are computed, \
-             about {:.0} s of CPU time: have fewer of them, or an earlier end",
-            changes.changes, changes.seconds
+             {}: have fewer of them, or an earlier end",
+            changes.changes,
+            of_run(changes.seconds, planned)
         ));
     }
     if let Some((grid, _)) = grid(scenario) {
@@ -236,8 +251,8 @@ pub(super) fn warnings(scenario: &Scenario, estimate: &Estimate) -> Vec<String> 
         let seconds = windows * NS_PER_WINDOW / 1e9;
         if seconds > 1f64.max(planned / 2.0) {
             found.push(format!(
-                "run.grid = {grid}: almost every event needs a window of its own, about {seconds:.0} s of CPU time: set a \
-                 longer one (default: 10us)"
+                "run.grid = {grid}: almost every event needs a window of its own, {}: set a longer one (default: 10us)",
+                of_run(seconds, planned)
             ));
         }
     }

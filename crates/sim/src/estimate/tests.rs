@@ -163,6 +163,9 @@ fn samples_that_dominate_a_run_are_named_with_all_of_their_keys() {
     let [warning] = &found[..] else { panic!("{found:?}") };
     assert!(warning.contains("measure.queues.every = 10ns: "), "{warning}");
     assert!(warning.contains("measure.utilisation.every = 10ns: "), "{warning}");
+    // Each is half of all that the run does, on any machine: no seconds are named.
+    assert_eq!(warning.matches("about 50 % of the estimated CPU time of the run").count(), 2, "{warning}");
+    assert!(!warning.contains(" s of CPU time"), "{warning}");
     assert_eq!(measure(&both.replace("10ns", "10s")).foreseen(None, 0), Vec::<String>::new());
 }
 
