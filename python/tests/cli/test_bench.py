@@ -156,6 +156,19 @@ def test_what_was_slower_is_still_written(engine, tmp_path):
     assert json.loads(Path("new.json").read_text())["workloads"][0]["median"]["cpu_seconds"] == 9.0
 
 
+@pytest.mark.parametrize("out", ["old.json", "./old.json", "link.json"])
+def test_the_file_to_compare_with_is_not_replaced(engine, tmp_path, capsys, out):
+    before = stored(tmp_path)
+    Path("link.json").symlink_to("old.json")
+    engine.benched.clear()
+    engine.measured = {"cpu_seconds": 9.0}
+    arguments = ["bench", "p8", "--against", "old.json", "--fail-above", "3", "--out", out]
+    assert main(arguments) == 2
+    assert f"--out {out}: is the file of --against" in capsys.readouterr().err
+    assert json.loads(Path("old.json").read_text()) == before
+    assert engine.benched == []
+
+
 def test_threads_are_handed_on_and_a_note_is_shown(engine, capsys):
     engine.measured = {"threads": 1, "note": "2 threads were asked for; the engine used 1"}
     assert main(["bench", "pod", "--threads", "2"]) == 0

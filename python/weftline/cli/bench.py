@@ -48,6 +48,7 @@ def command(options: argparse.Namespace) -> int:
     stored = _stored(options, names)
     if options.out is not None:
         _check_writable(Path(options.out))
+        _check_keeps_baseline(options)
     line = ProgressLine(quiet=options.json)
     try:
         runs = rounds(
@@ -127,6 +128,15 @@ def _check_writable(path: Path) -> None:
         raise InputError(f"--out {path}: no such folder: {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise InputError(f"--out {path}: cannot be written: permission denied")
+
+
+def _check_keeps_baseline(options: argparse.Namespace) -> None:
+    """Refuse to replace the measurement to compare with, as the next one would be compared with this one."""
+    if options.against is not None and os.path.realpath(options.out) == os.path.realpath(options.against):
+        raise InputError(
+            f"--out {options.out}: is the file of --against, which would be replaced by what is compared "
+            "with it; write to another file"
+        )
 
 
 def rounds(
