@@ -13,6 +13,7 @@ from weftline.cli.main import main
 from weftline.errors import InputError
 from weftline.measures import lines, steady
 from weftline.reproduce import checks, claims, experiments, panels, runner
+from weftline.sweeps import store
 from weftline.toml_lines import Where
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
@@ -104,12 +105,15 @@ def test_a_part_that_there_is_not_is_named(engine, capsys, text, message):
     assert message in capsys.readouterr().err
 
 
-def test_figures_share_their_points(engine, tmp_path):
+def test_figures_share_their_points(engine, tmp_path, monkeypatch):
     experiment = experiments.load("hpcc-fct")
+    checked, point = [], store.point
+    monkeypatch.setattr(store, "point", lambda *of, **more: checked.append(of) or point(*of, **more))
     plan = runner.plan_points(experiment, runner.chosen_size(experiment, seeds=[1]), tmp_path)
     folders = [point.folder for _, _, _, found in plan for point in found]
     # 30 of the page and 7 of Fig 11c, of which DCQCN+w, TIMELY+w and DCTCP are on the page too.
     assert len(folders) == 45 and len(set(folders)) == 36
+    assert len(checked) == 36, "a scenario of two figures is read and checked once"
 
 
 def test_the_page_says_which_size_was_run(engine, tmp_path):

@@ -317,6 +317,15 @@ def plan_points(
     plan: Plan = []
     without: dict[tuple[str, str], dict[str, None]] = {}
     """Of options of the user and settings that override them: lines of figures that have these settings."""
+    known: dict[tuple[tuple[tuple[str, str], ...], int], Point] = {}
+    """Scenarios that are checked, by settings and seed: several figures show the same runs."""
+
+    def point(changes: Mapping[str, Any], seed: int, name: str, place: str) -> Point:
+        scenario = tuple(scenarios.settings(changes)), seed
+        if scenario not in known:
+            known[scenario] = store.point(out, source, changes, seed, name=name)
+        return replace(known[scenario], name=name, place=place)
+
     for figure in experiment.figures:
         if part and figure.name not in part.figures:
             continue
@@ -340,7 +349,7 @@ def plan_points(
                 changes = scenarios.layered(of_size, own)
                 try:
                     points = [
-                        store.point(out, source, changes, seed, name=name, place=place)
+                        point(changes, seed, name, place)
                         for seed in (size.seeds if part else size.seeds_of(figure))
                     ]
                 except InputError as error:
