@@ -165,7 +165,7 @@ def test_the_tables_of_a_section_have_its_keys_and_no_others(section):
     part = re.split(r"^## ", text.partition(f"\n## [{section}]\n")[2], flags=re.M)[0]
     cells = re.findall(r"^\| (`[^|]*`) \|", part, re.M)
     shown = {key for cell in cells for key in re.findall(r"`([\w.]+)`", cell)}
-    schema = explain._keys(_native.schema())
+    schema = explain._keys(_native.schema)
     there = {key.removeprefix(f"{section}.") for key in schema if key.startswith(f"{section}.")}
     assert sorted(shown - there) == []
     tables = {key.rpartition(".")[0] for key in there}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -25,7 +26,7 @@ def entry(name: str) -> dict[str, Any]:
         If nothing has this name; the nearest one is offered.
     """
     wanted = re.sub(r"\.[0-9]+(?=\.|$)", "", name.strip())
-    for asked in (name.strip(), wanted):  # As it stands first: "ns3-3.35" is a name.
+    for asked in dict.fromkeys((name.strip(), wanted)):  # As it stands first: "ns3-3.35" is a name.
         with contextlib.suppress(InputError):
             return _and_column(json.loads(_native.explain(asked)))
     found = glossary.entries().get(wanted) or _of_schema(wanted) or _of_subflow(wanted)
@@ -50,7 +51,7 @@ def transports(entry: dict[str, Any], name: str) -> str:
 def names() -> list[str]:
     """Return all that can be explained: schemes, keys by path or end, their values, metrics, columns."""
     schemes = [item["name"] for kind in json.loads(_native.names()).values() for item in kind]
-    keys = _keys(_native.schema())
+    keys = _keys(_native.schema)
     paths = list(keys)
     values = [value for key in keys.values() for value in key.get("enum", []) if isinstance(value, str)]
     ends = [path.rpartition(".")[2] for path in paths]
@@ -71,7 +72,7 @@ def _and_column(found: dict[str, Any]) -> dict[str, Any]:
 
 def _of_schema(name: str) -> tuple[str, str] | None:
     """Title and text of a key that only the schema knows: one that tables in a list have, and one has not."""
-    keys = _keys(_native.schema())
+    keys = _keys(_native.schema)
     path = next((path for path in keys if path == name or path.endswith(f".{name}")), None)
     if path is None:
         return None
@@ -82,7 +83,7 @@ def _of_schema(name: str) -> tuple[str, str] | None:
 
 def _of_value(name: str) -> dict[str, Any] | None:
     """A value that keys take by its name, such as ``nccl``: what it is, and those keys."""
-    schema = _keys(_native.schema())
+    schema = _keys(_native.schema)
     described = {
         path: key.get("description", "") for path, key in schema.items() if name in key.get("enum", [])
     }
@@ -120,9 +121,9 @@ def _of_subflow(name: str) -> tuple[str, str] | None:
 
 
 @lru_cache(1)
-def _keys(text: str) -> dict[str, dict[str, Any]]:
+def _keys(schema_of: Callable[[], str]) -> dict[str, dict[str, Any]]:
     """What a JSON Schema states about every key, by dotted path without places in lists, in its order."""
-    schema = json.loads(text)
+    schema = json.loads(schema_of())
     named = schema.get("$defs", {})
     found: dict[str, dict[str, Any]] = {}
 
