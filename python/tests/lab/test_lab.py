@@ -488,6 +488,33 @@ def test_a_folder_that_holds_something_else_is_not_written_to(dumbbell: Path, tm
         runs.run(runs.scenario_of(str(dumbbell), [], None), str(tmp_path), force=True)
 
 
+def test_a_folder_that_another_run_writes_is_refused_before_anything_is_done(
+    dumbbell: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "planned", lambda *_, **__: pytest.fail("it began"))
+    claim = _native.FolderClaim(str(tmp_path / "lab"))
+    for repeats, out in ((1, tmp_path / "lab"), (2, tmp_path)):
+        (tmp_path / "1").mkdir(exist_ok=True)
+        of_second = _native.FolderClaim(str(tmp_path / "2"))
+        with pytest.raises(InputError, match="is writing a run into this folder"):
+            runs.run(runs.scenario_of(str(dumbbell), [], None), str(out), force=True, repeats=repeats)
+        of_second.release()
+    claim.release()
+    assert not (tmp_path / "lab").exists() and not (tmp_path / "1" / "run.lock").exists()
+
+
+@pytest.mark.usefixtures("machine", "nothing_left")
+def test_of_two_runs_that_begin_together_one_is_refused(dumbbell: Path, tmp_path: Path) -> None:
+    arguments = ("run", dumbbell, "--out", tmp_path / "lab", "--force", "--json")
+    running = [lab(*arguments) for _ in range(2)]
+    ended = [process.communicate(timeout=90) for process in running]
+    assert sorted(process.returncode for process in running) == [0, 2], ended
+    refused = next(err for process, (_, err) in zip(running, ended, strict=True) if process.returncode)
+    assert "is writing a run into this folder" in refused
+    assert not (tmp_path / "lab" / "run.lock").exists()
+    assert weftline.Run.open(str(tmp_path / "lab")).verify()
+
+
 def test_all_shortest_paths_are_routes(tmp_path: Path) -> None:
     file = tmp_path / "fabric.toml"
     file.write_text(

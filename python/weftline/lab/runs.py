@@ -36,7 +36,7 @@ from weftline.lab.network import Network, folder_for_a_while, inside
 from weftline.lab.processes import Processes
 from weftline.lab.queues import Counters, Sampler
 from weftline.runs import Run
-from weftline.scenario import Scenario, status_of
+from weftline.scenario import LOCK_FILE, Scenario, status_of
 
 LEAD_S = 0.3
 """Time zero is this long after all processes are ready."""
@@ -443,18 +443,16 @@ def run(
         if place.exists() and not place.is_dir():
             raise InputError(f"{place}: is not a folder; choose another with --out")
         scenario.keep_inputs(place)
-        if place.is_dir() and any(place.iterdir()) and not (force and status_of(place) is not None):
-            hint = (
-                "overwrite it with --force" if status_of(place) is not None else "choose another with --out"
-            )
-            raise InputError(f"{place}: is not empty; {hint}")
-    made, simulated = planned(scenario, ports, hosts, ip=ip, traced=traced)
-    made.watched = list(watched)
-    if warn:
-        for text in scenario.check()["warnings"]:
-            warn(text)
     found = []
+    # Before anything is done: another run may write there.
     with _folders(places):
+        for place in places:
+            _check_empty(place, force=force)
+        made, simulated = planned(scenario, ports, hosts, ip=ip, traced=traced)
+        made.watched = list(watched)
+        if warn:
+            for text in scenario.check()["warnings"]:
+                warn(text)
         for place in places:
             with up(made) as network:
                 task = engine_hosts.task(scenario, made, network.macs) if made.engine_hosts else ""
@@ -464,16 +462,27 @@ def run(
     return found
 
 
+def _check_empty(place: Path, *, force: bool) -> None:
+    """Raise InputError if a folder holds more than the claim of this run and may not be replaced."""
+    is_run = status_of(place) is not None
+    if any(path.name != LOCK_FILE for path in place.iterdir()) and not (force and is_run):
+        hint = "overwrite it with --force" if is_run else "choose another with --out"
+        raise InputError(f"{place}: is not empty; {hint}")
+
+
 @contextlib.contextmanager
 def _folders(places: Sequence[Path]) -> Iterator[None]:
-    """Have folders for results; those in which nothing was written are removed.
+    """Have folders for results, which no other run writes; those in which nothing was written are removed.
 
     Raises
     ------
     InputError
-        If one cannot be written to.
+        If one cannot be written to, or another run writes there.
     """
+    from weftline import _native
+
     new = [one for place in places for one in (place, *place.parents) if not one.exists()]
+    claims = []
     try:
         for place in places:
             try:
@@ -483,8 +492,11 @@ def _folders(places: Sequence[Path]) -> Iterator[None]:
                 raise InputError(
                     f"{place}: cannot be written to: {error.strerror}; choose another with --out"
                 ) from error
+            claims.append(_native.FolderClaim(str(place)))
         yield
     finally:
+        for claim in claims:
+            claim.release()
         for one in sorted(set(new), reverse=True):
             with contextlib.suppress(OSError):
                 one.rmdir()
