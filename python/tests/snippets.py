@@ -146,6 +146,8 @@ sizes = "websearch"
 load = 0.5
 duration = "50us"
 """
+SMALL_MODEL = {"hidden": 64, "sequence": 256, "layers": 8, "seeds": 3}
+"""Numbers of training jobs and of sweeps that are enough to see that they work."""
 TWO_HOSTS = {
     "fat.txt": "3 1 2\n2\n0 2 100Gbps 0.001ms 0\n1 2 100Gbps 0.001ms 0\n",
     "flow.txt": "1\n0 1 3 100 1000 2.0\n",
@@ -185,8 +187,14 @@ def completed(block: Block) -> str:
 
 
 def shorter(text: str) -> str:
-    """Return a scenario with 100 us of arrivals, or a narrow model, which is enough to see that it works."""
-    text = re.sub(r"^hidden = \d+$", "hidden = 256", text, flags=re.M)
+    """Return a scenario with 100 us of arrivals, or a small model, which is enough to see that it works."""
+    for key, most in SMALL_MODEL.items():
+        text = re.sub(
+            rf"^{key} = (\d+)$",
+            lambda found, key=key, most=most: f"{key} = {min(int(found[1]), most)}",
+            text,
+            flags=re.M,
+        )
     return re.sub(r'^("workload\.0\.duration"|duration) = "\d+ms"', r'\1 = "100us"', text, flags=re.M)
 
 
