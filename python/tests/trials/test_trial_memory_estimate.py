@@ -57,7 +57,9 @@ def test_an_offered_load_next_to_the_requested_one_states_why(tmp_path):
     within = 0
     for seed in range(20):
         (tmp_path / "s.toml").write_text(f'seed = {seed}\n{file}duration = "2ms"\n')
-        traffic = json.loads(weftline("check", "s.toml", "--json", folder=tmp_path))["traffic"]
+        status, output, _ = commands.captured("check", str(tmp_path / "s.toml"), "--json")
+        assert status == 0
+        traffic = json.loads(output)["traffic"]
         assert traffic["offered_load_asked"] == pytest.approx(0.5)
         within += abs(traffic["offered_load"] - 0.5) <= 2 * traffic["offered_load_error"]
     # 19 of 20 where flows are drawn from a normal distribution; sizes are not.
