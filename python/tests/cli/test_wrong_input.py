@@ -62,9 +62,9 @@ def cpu_seconds(process):
 
 
 def interrupted(arguments, number, *, once=None):
-    """Signal a command a second (busy: five) after `once()`, by default when it has computed for a second.
+    """Signal a command when it has computed for a second, or for a second after `once()`.
 
-    Return status, errors, seconds to its end.
+    One that waits has a second, on a busy machine five. Return status, errors, seconds to its end.
     """
     # The parent process may ignore these signals, and children inherit that.
     heed = partial(signal.signal, number, signal.SIG_DFL)
@@ -75,12 +75,15 @@ def interrupted(arguments, number, *, once=None):
         text=True,
         preexec_fn=heed,
     )
-    deadline = time.monotonic() + 30
-    ready = once or (lambda: cpu_seconds(process) >= 1)
-    while not ready() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    before = 0.0
     if once:
-        time.sleep(5 if BUSY else 1)
+        deadline = time.monotonic() + 30
+        while not once() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        before = cpu_seconds(process)
+    deadline = time.monotonic() + ((5 if BUSY else 1) if once else 30)
+    while cpu_seconds(process) < before + 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
     began = time.monotonic()
     process.send_signal(number)
     try:
