@@ -203,10 +203,12 @@ def bottleneck_throughput(run: Run) -> float | None:
     Everything on the wire counts. Needs ``measure.utilisation`` of that one port; None where no time is left
     without the last second.
     """
-    ports = list(over_time.intervals(run, "utilisation").values())
     link = run.scenario.get("topology", {}).get("bottleneck_link", {})
+    if "rate" not in link:
+        return None
+    ports = list(over_time.intervals(run, "utilisation").values())
     shares = run.shares()
-    if len(ports) != 1 or not shares or "rate" not in link:
+    if len(ports) != 1 or not shares:
         return None
     start, end = min(share["start_ns"] for share in shares), over_time.end_ns(run) - SECOND_NS
     end = min(end, ports[0][-1].end)
