@@ -283,6 +283,27 @@ def test_the_busiest_link_is_named_where_flows_wait_for_their_own_control():
     assert held_flows.text([queued]) == ""
 
 
+def test_flows_on_idle_paths_do_not_adapt_to_a_link_although_another_flow_does():
+    waits = [(None, "window", 900_000_000)]
+    idle = [held_flow(number, waits, [(f"s0->host{number}", 0.004)]) for number in (1, 2, 3)]
+    full = held_flow(4, [(None, "window", 500_000_000)], [("s0->host4", 0.93), ("host0->s0", 0.01)])
+    assert held_flows.text([*idle, full]).endswith(
+        "No link of the paths of 3 of them was busy while they ran (s0->host1, the busiest, was used 0.4 %): "
+        "their own control is the limit, and not a link. The busiest link of the path of 1 of them, to which "
+        "its sender adapts, was: s0->host4 (used 93 %)."
+    )
+    # Flows that are hardly held beside the others are not worth a sentence.
+    short = held_flow(5, [(None, "window", 1_000_000)], [("s0->host5", 0.95)])
+    assert held_flows.text([*idle, short]).endswith("and not a link.")
+    # A path with room is neither idle nor full.
+    room = held_flow(6, waits, [("s0->host6", 0.6)])
+    assert held_flows.text([full, room]).endswith(
+        "The busiest link of the path of 1 of them was: s0->host6 (used 60 %); no link was full, so its own "
+        "control, or the rate of an application, may limit it. The busiest link of the path of 1 of them, to "
+        "which its sender adapts, was: s0->host4 (used 93 %)."
+    )
+
+
 def test_a_sender_adapts_to_no_link_with_room():
     """An application of 0.5 Gb/s on a link of 10 that others use for 73 %."""
     slow = held_flow(0, [(None, "pacing", 900_000_000)], [("host0->s0", 0.05), ("s0->host3", 0.78)])

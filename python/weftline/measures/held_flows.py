@@ -79,6 +79,11 @@ def _at_ends(flow: Mapping[str, Any], causes: Sequence[str]) -> int:
     return sum(part["ps"] for part in flow["waits"] if part["link"] is None and part["cause"] in causes)
 
 
+def _held_ps(flow: Mapping[str, Any]) -> int:
+    """Return for how long a flow waited for its own control or to send packets again."""
+    return _at_ends(flow, CONTROL + AGAIN) + flow.get("nic_again_ps", 0)
+
+
 def _busiest(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the busiest links of the path of each flow, by the time for which these flows were held.
 
@@ -88,7 +93,7 @@ def _busiest(flows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     sums: dict[str, list[float]] = {}
     for flow in flows:
         used = {one["link"]: one["share"] for one in flow.get("used", ())}
-        time = _at_ends(flow, CONTROL + AGAIN) + flow.get("nic_again_ps", 0)
+        time = _held_ps(flow)
         if not used or not time:
             continue
         highest = max(used.values())
@@ -131,9 +136,7 @@ def text(flows: Sequence[Mapping[str, Any]], what: str = "flows") -> str:
     if not of["outweighs"]:
         return ""
     one = len(flows) == 1
-    these, their, they = (
-        ("This flow", "its", "it") if one else (f"These {len(flows):,} {what}", "their", "they")
-    )
+    these, their = ("This flow", "its") if one else (f"These {len(flows):,} {what}", "their")
     whole = max(of["time_ps"], 1)
     sums = {cause: sum(_at_ends(flow, (cause,)) for flow in flows) for cause in (*CONTROL, *AGAIN)} | {
         "NICs that sent packets of other flows again": of["nic_again_ps"]
@@ -146,34 +149,47 @@ def text(flows: Sequence[Mapping[str, Any]], what: str = "flows") -> str:
         f"{these} waited {share_text(of['at_links_ps'] / whole)} of {their} time for links, and "
         f"{share_text(ends / whole)} for other reasons ({named}), so the waits at links do not show which "
         f"link limits {'it' if one else 'them'}.",
-        _busiest_text(
-            of,
-            one,
-            their,
-            they,
-            lost=any(
-                part["packets"] > part.get("answers", 0) for flow in flows for part in flow.get("lost", ())
-            ),
-            has_rate=any(flow.get("application") for flow in flows),
-        ),
+        *_limits_texts(flows),
         trims_text(flows),
     ]
     return " ".join(part for part in parts if part)
 
 
-def _busiest_text(
-    of: Mapping[str, Any], one: bool, their: str, they: str, *, lost: bool, has_rate: bool
-) -> str:
+def _limits_texts(flows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence on the busiest links of flows whose paths have a full link, a busy one, or none.
+
+    Flows on idle paths are held by their own control, whatever limits the others. The sentence on the flows
+    that were held longest comes first.
+    """
+    groups: list[list[Mapping[str, Any]]] = [[], [], []]
+    for flow in flows:
+        if flow.get("used") and _held_ps(flow):
+            highest = max(one["share"] for one in flow["used"])
+            groups[0 if highest >= FULL else 1 if highest >= BUSY else 2].append(flow)
+    if sum(map(bool, groups)) < 2:
+        return [_busiest_text(flows, "its path" if len(flows) == 1 else "their paths")]
+    times = [sum(map(_held_ps, group)) for group in groups]
+    named = [at for at, time in enumerate(times) if time and time >= NAMED * max(times)]
+    return [
+        _busiest_text(group, f"the path{'s' * (len(group) > 1)} of {len(group):,} of them")
+        for group in (groups[at] for at in sorted(named, key=lambda at: -times[at]))
+    ]
+
+
+def _busiest_text(flows: Sequence[Mapping[str, Any]], paths: str) -> str:
+    of, one = held(flows), len(flows) == 1
+    lost = any(part["packets"] > part.get("answers", 0) for flow in flows for part in flow.get("lost", ()))
+    has_rate = any(flow.get("application") for flow in flows)
+    their, they = ("its", "it") if one else ("their", "they")
     links = of["links"]
     if not links:
         return ""
-    paths = "path" if one else "paths"
     if max(link["used"] for link in links) < BUSY:
         if of["control_ps"] < of["again_ps"]:
             return ""
         highest = max(links, key=lambda link: link["used"])
         return (
-            f"No link of {their} {paths} was busy while {they} ran ({highest['link']}, the busiest, was used "
+            f"No link of {paths} was busy while {they} ran ({highest['link']}, the busiest, was used "
             f"{share_text(highest['used'])}): {their} own control is the limit, "
             + ("which lost packets slow down if it reacts to them." if lost else "and not a link.")
         )
@@ -189,9 +205,7 @@ def _busiest_text(
     adapts = f", to which {their} {'sender adapts' if one else 'senders adapt'},"
     had_room = max(link["used"] for link in links) < FULL
     is_open = had_room or has_rate
-    text = (
-        f"The busiest {which} of {their} {paths}{'' if is_open else adapts} {were}: {', '.join(named)}{more}"
-    )
+    text = f"The busiest {which} of {paths}{'' if is_open else adapts} {were}: {', '.join(named)}{more}"
     if not is_open:
         return f"{text}."
     may = f"may limit {'it' if one else 'them'}"
