@@ -49,6 +49,13 @@ done
 for _ in $(seq "$tasks"); do "$@" & done
 wait
 """
+JOB = {
+    "SLURM_JOB_ID": "77",
+    "SLURM_CPUS_PER_TASK": "1",
+    "SLURM_JOB_NUM_NODES": "3",
+    "SLURMD_NODENAME": "first-node",
+}
+"""What Slurm sets in a job; its name of a node need not be that of `hostname`."""
 FIELDS = {
     "RayJob": "apiVersion kind metadata spec",
     "spec": "entrypoint rayClusterSpec shutdownAfterJobFinishes ttlSecondsAfterFinished backoffLimit "
@@ -164,6 +171,20 @@ def test_the_tasks_of_the_array_run_every_point_once(folder):
     assert "40 are finished already" in printed.stdout and (folder / "out/sweeps/which/table.csv").exists()
 
 
+def test_the_job_of_slurm_ends_when_its_head_cannot_start(folder):
+    (folder / "bin" / "ray").write_text('#!/bin/sh\necho "the port is in use" >&2\nexit 1\n')
+    (folder / "bin" / "ray").chmod(0o755)
+    (folder / "ray.sh").write_text(script("ray.sh"))
+    child = in_group(["bash", "ray.sh"], **JOB)
+    try:
+        printed = child.communicate(timeout=30)[0]
+    finally:
+        end(child)
+    assert child.returncode != 0 and "the port is in use" in printed
+    assert f"--nodelist={JOB['SLURMD_NODENAME']}" in (folder / "srun.log").read_text().split()
+    assert not (folder / "out").exists()
+
+
 def test_the_job_of_kuberay_has_the_fields_of_its_api():
     yaml = pytest.importorskip("yaml", reason="PyYAML comes with Ray")
     (text,) = [block.text for block in blocks(PAGE) if block.language == "yaml"]
@@ -252,7 +273,7 @@ def test_the_job_of_slurm_starts_a_ray_and_runs_the_sweep_on_it(folder, apart):
     text = script("ray.sh").replace("$((20000 + SLURM_JOB_ID % 10000))", str(port))
     assert text != script("ray.sh")
     (folder / "ray.sh").write_text(text)
-    child = in_group(["bash", "ray.sh"], SLURM_JOB_ID="77", SLURM_CPUS_PER_TASK="1", SLURM_JOB_NUM_NODES="3")
+    child = in_group(["bash", "ray.sh"], **JOB)
     try:
         child.wait(timeout=90)
     finally:
@@ -261,4 +282,4 @@ def test_the_job_of_slurm_starts_a_ray_and_runs_the_sweep_on_it(folder, apart):
     assert status == 0, child.stdout.read()
     assert (folder / "out/sweeps/which/table.csv").exists()
     options = (folder / "srun.log").read_text().split()
-    assert "--ntasks=2" in options and f"--exclude={socket.gethostname()}" in options
+    assert "--ntasks=2" in options and f"--exclude={JOB['SLURMD_NODENAME']}" in options
