@@ -292,7 +292,7 @@ def test_flows_on_idle_paths_do_not_adapt_to_a_link_although_another_flow_does()
         "their own control is the limit, and not a link. The busiest link of the path of 1 of them, to which "
         "its sender adapts, was: s0->host4 (used 93 %)."
     )
-    # Flows that are hardly held beside the others are not worth a sentence.
+    # Flows that are held for a short time compared with the others do not have a sentence.
     short = held_flow(5, [(None, "window", 1_000_000)], [("s0->host5", 0.95)])
     assert held_flows.text([*idle, short]).endswith("and not a link.")
     # A path with room is neither idle nor full.
