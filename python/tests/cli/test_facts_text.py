@@ -21,6 +21,14 @@ def test_the_configured_load_stands_next_to_that_of_the_seed():
     assert text.endswith("deviate by up to 0.1 (this seed: beyond that)")
 
 
+def test_the_load_of_a_seed_is_not_known_where_some_of_its_flows_were_not_drawn():
+    traffic = {"flows": 8_000_000, "flows_drawn": 2_000_001, "flows_are_lower_bound": False}
+    loads = {"offered_load": 0.5001, "offered_load_asked": 0.5, "offered_load_error": 0.0002}
+    text = facts._traffic_texts(traffic | loads)["offered_load"]
+    assert "by about 8000000 flows, of which 2000001 were drawn with this seed; configured: 0.5 of" in text
+    assert text.endswith("by up to 0.0004 (this seed: not known, as not all of its flows were drawn)")
+
+
 def test_the_configured_load_says_what_the_scenario_relates_it_to():
     """A load of the servers' links is another number than that of all hosts, and neither is an error."""
     traffic = {"flows": 9, "flows_drawn": 9, "flows_are_lower_bound": False}

@@ -51,13 +51,18 @@ def _traffic_texts(traffic: dict[str, Any]) -> dict[str, Any]:
     if asked is None:
         return {**shown, "offered_load": of_what}
     # Two standard deviations: what 19 of 20 seeds stay within.
-    within = "within" if abs(load - asked) <= 2 * error else "beyond"
+    here = f"this seed: {'within' if abs(load - asked) <= 2 * error else 'beyond'} that"
+    counted = f"the {flows} flows of this seed"
+    if flows is not None and drawn < flows:
+        # The load of flows that were not drawn is the configured one, whatever the seed.
+        counted = f"about {flows} flows, of which {drawn} were drawn with this seed"
+        here = "this seed: not known, as not all of its flows were drawn"
     shown["offered_load"] = (
-        f"{of_what} by the {traffic['flows']} flows of this seed; "
+        f"{of_what} by {counted}; "
         f"configured: {_terms_text(traffic)}{asked:.3g} of the links of all hosts. "
         "Flows are drawn at random: "
         f"with this number and sizes of flows, 19 of 20 seeds deviate by up to {2 * error:.1g} "
-        f"(this seed: {within} that)"
+        f"({here})"
     )
     return shown
 
