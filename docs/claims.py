@@ -81,14 +81,14 @@ to lie on the one side of no effect as on the other, the chance that so many lie
 at most 5 %. Up to seven seeds all have to agree (of three and four the chance is 12.5 and 6.3 % even so), of
 more seeds a smaller share. The table has the chance that a direction is confirmed though there is no effect,
 in per cent, and that it is confirmed where the effect is one standard deviation of a seed, against the former
-rule, by which every seed had to agree (20 000 and 6 000 draws of independent normal numbers; the sign test
-alone is exact, for numbers whose median is at no effect):
+rule, by which every seed had to agree (two million draws of independent normal numbers; the sign test alone
+is exact, for numbers whose median is at no effect):
 
 | seeds | needed | sign test alone | no effect | an effect | formerly: no effect | an effect |
 | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
-| 3 | 3 | 12.5 | 2.4 | 16 | 2.4 | 16 |
-| 5 | 5 | 3.1 | 2.1 | 36 | 2.1 | 36 |
-| 10 | 9 | 1.1 | 0.8 | 51 | 0.08 | 18 |
+| 3 | 3 | 12.5 | 2.5 | 18 | 2.5 | 18 |
+| 5 | 5 | 3.1 | 2.1 | 35 | 2.1 | 35 |
+| 10 | 9 | 1.1 | 0.8 | 51 | 0.10 | 18 |
 | 20 | 15 | 2.1 | 1.1 | 91 | 0.0 | 3 |
 
 With the former rule twenty seeds confirmed less than five. Numbers with heavier tails (Student's, three

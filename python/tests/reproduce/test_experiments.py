@@ -3,6 +3,7 @@
 import copy
 import json
 import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +19,8 @@ from weftline.toml_lines import Where
 
 pytest.importorskip("vl_convert", reason="the page needs vl-convert-python")
 
+ROOT = Path(__file__).resolve().parents[3]
+
 
 @pytest.mark.parametrize("name", list(experiments.names()))
 def test_every_shipped_experiment_is_consistent(name):
@@ -30,6 +33,13 @@ def test_every_shipped_experiment_is_consistent(name):
         for entry in experiment.published(figure):
             assert entry["line"] in labels or (experiment.tries and entry["line"] == "paper")
             assert any(entry.get("panel", {}).items() <= panel.items() for panel in panels)
+
+
+def test_the_page_of_experiments_lists_every_one():
+    table = (ROOT / "docs/experiments.md").read_text("utf-8").partition("## What there is")[2]
+    first_cells = re.findall(r"^\| (`[^|]+) \|", table, re.M)
+    listed = [name for cell in first_cells for name in re.findall("`([a-z0-9-]+)`", cell)]
+    assert sorted(listed) == sorted(experiments.names())
 
 
 def test_an_experiment_is_found_by_its_name_its_paper_and_figure_and_its_folder():

@@ -461,6 +461,19 @@ def test_rows_that_are_not_wholly_as_stated_say_why():
     assert [one.row.id for one in bare if {one.direction, one.size} & {*missed}] == []
 
 
+def test_a_row_names_the_published_numbers_that_its_claims_are_held_against():
+    stored = page_maker().stored()
+    numbers = {
+        (name, c["text"]): c.get("published") for name, found in stored.items() for c in found["claims"]
+    }
+    unnamed = [
+        row.id
+        for row in shipped().rows
+        if not row.published and any(numbers.get((row.experiment, text)) is not None for text in row.claims)
+    ]
+    assert unnamed == [], "without `published` the row has no verdict on the size"
+
+
 def test_no_bound_that_came_out_the_other_way_is_left_out_of_all_rows():
     asked = {(row.experiment, text) for row in shipped().rows for text in row.claims}
     other_way = [

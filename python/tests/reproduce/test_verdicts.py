@@ -2,7 +2,10 @@
 
 import math
 import random
+import re
+from pathlib import Path
 
+import numpy as np
 import pytest
 
 from weftline.measures.lines import Mean
@@ -291,3 +294,36 @@ def test_a_number_does_not_look_like_a_bound_that_it_is_not_equal_to(
 ):
     verdict = claims.verdict({"text": "t", **bounds}, measured, write, interval=interval)
     assert (verdict.measured_text, verdict.bound) == (written, bound)
+
+
+STUDENT = {3: 4.302653, 5: 2.776445, 10: 2.262157, 20: 2.093024}
+"""The 97.5 % quantile of Student's law, by the number of seeds."""
+
+
+@pytest.mark.parametrize("seeds", STUDENT)
+def test_the_page_of_claims_has_the_chances_of_the_rule(seeds):
+    page = Path(__file__).resolve().parents[3] / "docs/claims.py"
+    row = re.search(rf"^\| {seeds} \| (\d+) \|(.+)\|$", page.read_text("utf-8"), re.M)
+    alone, *stated = map(float, row[2].split("|"))
+    needed, draws = rules.needed(seeds), 200_000
+    tail = sum(math.comb(seeds, kept) for kept in range(needed, seeds + 1)) / 2**seeds
+    assert (int(row[1]), alone) == (needed, round(100 * tail, 1))
+    normal = np.random.default_rng(seeds).normal(0.0, 1.0, (draws, seeds))
+    found = []
+    for wanted, effect in [(needed, 0.0), (needed, 1.0), (seeds, 0.0), (seeds, 1.0)]:
+        values = normal + effect
+        low = values.mean(1) - STUDENT[seeds] * values.std(1, ddof=1) / math.sqrt(seeds)
+        found.append(100 * float(((low > 0) & ((values > 0).sum(1) >= wanted)).mean()))
+    # Four standard deviations of a share of so many draws, and what the table rounds to.
+    rounds = [0.05 if value < 10 else 0.5 for value in stated]
+    rounds[-1] = 0.5
+    off = [400 * math.sqrt(p / 100 * (1 - p / 100) / draws) + r for p, r in zip(found, rounds, strict=True)]
+    assert all(abs(a - b) <= c for a, b, c in zip(found, stated, off, strict=True)), (found, stated)
+
+
+def test_an_order_of_59_switches_takes_the_bits_that_the_texts_state():
+    root = Path(__file__).resolve().parents[3]
+    bits = math.log2(math.factorial(59))
+    for page in ("docs/pint/paths.md", "experiments/pint/fig10/experiment.toml", "experiments/ledger.toml"):
+        (stated,) = re.findall(r"log2 59! = ([0-9.]+)", (root / page).read_text("utf-8"))
+        assert float(stated) == round(bits, 1), page
