@@ -203,6 +203,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_the_first_run(book, engine
     [
         (["--budget", "3 days"], 'expected a time such as "16h"'),
         (["--sitting", "0h"], 'expected a time such as "16h"'),
+        (["--sitting", "2", "--dry-run"], '--sitting 2: expected a time such as "16h"'),
         (["--full"], "--full: not with --published"),
         (["--seeds", "7-8"], "--seeds 7, 8: no seeds of a published part; second has 1; first has 1, 2, 3"),
     ],

@@ -82,13 +82,14 @@ def command(options: argparse.Namespace) -> int:
         )
     jobs = all_experiments.jobs_of(options)
     budget = hours(options.budget or BUDGET, "--budget") * 3600
+    sitting = hours(options.sitting, "--sitting") * 3600 if options.sitting else None
     asked = None if options.seeds is None else quantities.parse_seeds(options.seeds)
     rounds = plan(wanted, out, asked)
     within(rounds, budget * jobs)
     if options.dry_run:
         _show(rounds, jobs, options)
         return 0
-    until = time.monotonic() + hours(options.sitting, "--sitting") * 3600 if options.sitting else None
+    until = None if sitting is None else time.monotonic() + sitting
     left = [seconds for one in rounds for _, seconds in one.left]
     if until is not None and left and time.monotonic() + min(left) > until:
         shortest = quantities.seconds_text(float(f"{min(left):.2g}"))
