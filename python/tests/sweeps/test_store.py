@@ -5,13 +5,14 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from dataclasses import replace
 
 import commands
 import pytest
 
 from weftline import _native, scenarios
-from weftline.errors import InputError, ResultsWarning, RunFailed
+from weftline.errors import InputError, ResultsWarning, RunFailed, WeftlineWarning
 from weftline.sweeps import executor, store
 
 
@@ -144,6 +145,28 @@ def test_a_point_that_another_one_runs_is_waited_for(engine, kept, scenario, mon
     began = time.monotonic()
     assert run(points, kept).ran == 4
     assert time.monotonic() - began > 0.25
+
+
+def test_a_sweep_that_only_waits_names_the_process_that_it_waits_for(engine, kept, scenario, monkeypatch):
+    monkeypatch.setattr(executor, "_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(executor, "_PATIENCE_SECONDS", 0.5)
+    points, shown = points_of(kept, scenario), []
+    claim = kept.claim(points[0].key)
+    (kept.path / "parts" / f"{points[0].key}.run.node.example.325").mkdir()
+    threading.Timer(1.5, claim.release).start()
+    with pytest.warns(WeftlineWarning) as warned:
+        assert run(points, kept, show=shown.append).ran == 4
+    [text] = [str(one.message) for one in warned]
+    name = f"{points[0].name}, seed {points[0].seed}"
+    assert text.startswith(f"{kept.path}: process 325 on node.example runs all that is left: {name}. ")
+    assert any(line.endswith("  waiting for another process") for line in shown)
+    # Where the filter of the user makes warnings errors, the sweep ends, with what is finished kept.
+    other = points_of(kept, scenario, seeds=[9])
+    claim = kept.claim(other[0].key)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", WeftlineWarning)
+        assert "another process runs all that is left" in run(other, kept).stopped
+    claim.release()
 
 
 def test_the_claim_of_a_killed_process_is_free(kept, scenario):

@@ -14,6 +14,7 @@ import atexit
 import contextlib
 import ctypes
 import errno
+import math
 import os
 import shutil
 import sys
@@ -26,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from weftline import quantities
-from weftline.errors import InputError, RunFailed
+from weftline.errors import InputError, RunFailed, WeftlineWarning, warn
 from weftline.sweeps.states import state_of
 from weftline.sweeps.store import Point, Store, Unread
 from weftline.terminal import share_done
@@ -46,6 +47,8 @@ _LET_GO_SECONDS = 1.0
 """How long runs have to end after an interrupt, before controllers in Python are interrupted themselves."""
 _WAIT_SECONDS = 0.5
 """How often a point that another sweep runs is looked after."""
+_PATIENCE_SECONDS = 10.0
+"""After this time in which only other processes run points, a warning names them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,15 +185,20 @@ def run(
         return outcome
     total = len({point.folder for point in points})
     work = _Work(wanted, store, outcome, threads=threads, costs=costs or {}, until=until)
-    progress = Progress(name, total)
+    progress, others = Progress(name, total), _Others(store)
     try:
         work.begin(min(jobs, len(wanted)))
         while not work.ended(within=0.2):
+            elsewhere = work.only_elsewhere()
             if show:
-                show(progress.text(work.left(), work.hops_so_far(), work.share()))
+                line = progress.text(work.left(), work.hops_so_far(), work.share())
+                show(f"{line}  waiting for another process" if elsewhere else line)
+            warn(others.warnings(elsewhere))
     except KeyboardInterrupt:
         outcome.interrupted = True
         work.stop("")
+    except WeftlineWarning as warning:  # a filter of the user makes it an error
+        work.stop(str(warning))
     asked = time.monotonic()
     while True:
         # Runs let go within a tenth of a second; a second Ctrl-C has nothing to hasten.
@@ -243,6 +251,10 @@ class _Work:
         """Points that another process runs."""
         self._met: set[str] = set()
         """Keys of points that were there once."""
+        self._others: dict[str, Point] = {}
+        """Points that another process ran when they were looked after last."""
+        self._claimed = 0
+        """How many points this process runs."""
         self._store, self._outcome, self._threads, self._costs = store, outcome, threads, costs
         self._memory = 0.9 * free_memory()
         self._held = 0.0
@@ -274,6 +286,12 @@ class _Work:
     def left(self) -> int:
         """Return how many points have not ended."""
         return len(self._queue) + len(self._elsewhere) + self._running
+
+    def only_elsewhere(self) -> list[Point]:
+        """Return the points that other processes run, where nothing else is left."""
+        with self._changed:
+            idle = not self._queue and not self._claimed and not self._stopping
+            return list(self._others.values()) if idle else []
 
     def hops_so_far(self) -> float:
         """Return the packet-hops of the points that ended and of those under way."""
@@ -377,9 +395,13 @@ class _Work:
     def _attempt(self, point: Point) -> bool:
         """Run one point; return False if another process is at it."""
         claim = self._store.claim(point.key)
-        if claim is None:
-            self._met.add(point.key)
-            return False
+        with self._changed:
+            if claim is None:
+                self._met.add(point.key)
+                self._others[point.key] = point
+                return False
+            self._others.pop(point.key, None)
+            self._claimed += 1
         try:
             # Another one may have finished it, or tried, meanwhile.
             why = self._store.failure(point.key) if point.key in self._met else None
@@ -389,6 +411,8 @@ class _Work:
                 self._one(point, self._store.begin(point.key, claim))
         finally:
             claim.release()
+            with self._changed:
+                self._claimed -= 1
         return True
 
     def _lost(self, point: Point, why: str) -> None:
@@ -468,6 +492,32 @@ def error_text(error: OSError, store: Store) -> str:
     """Return what an error of the file system means for a store."""
     what = NO_ROOM.get(error.errno or 0) or error.strerror or str(error)
     return f"{error.filename or store.path}: {what}"
+
+
+class _Others:
+    """Warns, once, that a sweep has waited for other processes for a while: one of them may never end."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._since = math.inf
+        self._has_warned = False
+
+    def warnings(self, points: Sequence[Point]) -> list[str]:
+        """Return the warning when it is due; `points` are what others run, where nothing else is left."""
+        if not points or self._has_warned:
+            self._since = math.inf
+            return []
+        self._since = min(self._since, time.monotonic())
+        if time.monotonic() - self._since < _PATIENCE_SECONDS:
+            return []
+        self._has_warned = True
+        first, more = points[0], len(points) - 1
+        holder = self._store.holder(first.key)
+        named = f"{first.name}, seed {first.seed}" + (f" and {more} more" if more else "")
+        return [
+            f"{self._store.path}: {holder or 'another process'} runs all that is left: {named}. This sweep "
+            "waits for its results; if that process is stuck, end it, and this sweep runs what it held"
+        ]
 
 
 class Progress:

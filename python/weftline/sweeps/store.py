@@ -308,6 +308,13 @@ class Store:
             shutil.rmtree(path, ignore_errors=True)
         return own
 
+    def holder(self, key: str) -> str:
+        """Return which process runs a point, "" where its folder does not show it."""
+        for path in self._parts.glob(f"{key}.run.*"):
+            host, _, process = path.name.removeprefix(f"{key}.run.").rpartition(".")
+            return f"process {process} on {host}"
+        return ""
+
     def clear_up(self) -> None:
         """Remove what killed processes left under way; what others are at stays."""
         for key in {item.name.split(".")[0] for item in _scan(self._parts)}:
