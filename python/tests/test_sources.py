@@ -100,3 +100,12 @@ def test_every_line_of_a_document_is_in_a_row(part):
     assert max(covered) <= len(lines)
     words = [number for number, line in enumerate(lines, 1) if re.search(r"[A-Za-z]{3}", line)]
     assert [number for number in words if number not in covered] == []
+
+
+def test_what_only_hardware_shows_is_in_one_place_with_what_is_here_instead():
+    page = (ROOT / "docs/validation.md").read_text("utf-8")
+    _, _, section = page.partition("## What only hardware shows")
+    named = set(re.findall(r"`([a-z]+-[a-z0-9-]+)`", section))
+    assert named and named <= set(experiments.names())
+    targets = re.findall(r"\]\(([^)]+)\)", section)
+    assert "lab.md#what-was-tried-on-real-packets" in targets and [t for t in targets if not linked(t)] == []
