@@ -213,6 +213,21 @@ def test_a_point_that_another_sweep_runs_is_left_to_it(work):
     assert work.points[0].key in list(chain(*groups(work, slots=4).values()))
 
 
+def test_points_that_others_run_are_known_once_nothing_else_is_left(work):
+    claim = work.kept.claim(work.points[0].key)
+    assert not work.only_elsewhere(), "nothing has been looked after yet"
+    found = groups(work)
+    while found:
+        assert not work.only_elsewhere(), "groups are with Ray"
+        for number, keys in found.items():
+            work.take(number, answer(keys))
+        found = groups(work)
+    assert [point.key for point in work.only_elsewhere()] == [work.points[0].key]
+    claim.release()
+    work._later = 0.1
+    assert groups(work) and not work.only_elsewhere()
+
+
 def test_without_ray_the_error_states_how_to_install_it(engine, scenario, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     (tmp_path / "sweep.toml").write_text('scenario = "small.toml"\n')

@@ -185,14 +185,13 @@ def run(
         return outcome
     total = len({point.folder for point in points})
     work = _Work(wanted, store, outcome, threads=threads, costs=costs or {}, until=until)
-    progress, others = Progress(name, total), _Others(store)
+    progress, others = Progress(name, total), Others(store)
     try:
         work.begin(min(jobs, len(wanted)))
         while not work.ended(within=0.2):
             elsewhere = work.only_elsewhere()
             if show:
-                line = progress.text(work.left(), work.hops_so_far(), work.share())
-                show(f"{line}  waiting for another process" if elsewhere else line)
+                show(progress.text(work.left(), work.hops_so_far(), work.share(), waits=bool(elsewhere)))
             warn(others.warnings(elsewhere))
     except KeyboardInterrupt:
         outcome.interrupted = True
@@ -494,7 +493,7 @@ def error_text(error: OSError, store: Store) -> str:
     return f"{error.filename or store.path}: {what}"
 
 
-class _Others:
+class Others:
     """Warns, once, that a sweep has waited for other processes for a while: one of them may never end."""
 
     def __init__(self, store: Store) -> None:
@@ -527,12 +526,17 @@ class Progress:
         self._name, self._total = name, total
         self._began = time.monotonic()
 
-    def text(self, left: int, hops: float, share: float) -> str:
-        """Return the line: `left` points have not ended; packet-hops and share of the work that are done."""
+    def text(self, left: int, hops: float, share: float, *, waits: bool = False) -> str:
+        """Return the line: `left` points have not ended; packet-hops and share of the work that are done.
+
+        `waits`: other processes run all that is left.
+        """
         seconds = max(1e-3, time.monotonic() - self._began)
         parts = [f"{self._name}  {self._total - left}/{self._total} runs"]
         if hops:
             parts.append(f"{quantities.count_text(hops / seconds)} packet-hops/s")
         if share > 0.02:
             parts.append(f"{quantities.seconds_text(round(seconds * (1 - share) / share))} left")
+        if waits:
+            parts.append("waiting for another process")
         return "  ".join(parts)

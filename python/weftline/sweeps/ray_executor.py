@@ -33,9 +33,9 @@ from typing import Any
 
 from weftline import _native, scenarios
 from weftline.controllers import Law
-from weftline.errors import InputError, RunFailed
+from weftline.errors import InputError, RunFailed, WeftlineWarning, warn
 from weftline.sweeps import executor, ray_nodes, ray_worker
-from weftline.sweeps.executor import Cost, Outcome, Progress
+from weftline.sweeps.executor import Cost, Others, Outcome, Progress
 from weftline.sweeps.states import state_of
 from weftline.sweeps.store import Claim, Point, Store
 
@@ -82,21 +82,28 @@ def run(
     _check_installed()
     total = len({point.folder for point in points})
     work = _Work(wanted, kept, outcome, threads=threads, costs=costs or {})
-    progress = Progress(name, total)
+    progress, others = Progress(name, total), Others(kept)
+
+    def look() -> None:
+        elsewhere = work.only_elsewhere()
+        if show:
+            show(progress.text(work.left(), work.hops, work.share(), waits=bool(elsewhere)))
+        warn(others.warnings(elsewhere))
+
     ours, theirs = Pipe()
     log = kept.path / "ray.log"
     child = _start(theirs, log, jobs=jobs, threads=threads)
     theirs.close()
     try:
-        _work_off(
-            work, ours, lambda: show(progress.text(work.left(), work.hops, work.share())) if show else None
-        )
+        _work_off(work, ours, look)
     except (EOFError, BrokenPipeError, ConnectionResetError):
         outcome.stopped = outcome.stopped or f"Lost the connection to Ray; see {log}"
     except OSError as error:
         outcome.stopped = executor.error_text(error, kept)
     except KeyboardInterrupt:
         outcome.interrupted = True
+    except WeftlineWarning as warning:  # a filter of the user makes it an error
+        outcome.stopped = str(warning)
     finally:
         work.release()
         ours.close()
@@ -156,14 +163,14 @@ def _end(child: subprocess.Popen[Any]) -> None:
         child.wait()
 
 
-def _work_off(work: _Work, ours: Connection, show: Callable[[], None]) -> None:
+def _work_off(work: _Work, ours: Connection, look: Callable[[], None]) -> None:
     """Hand over groups and take answers until no point is left, or none can continue."""
     slots = 0
     until = time.monotonic() + _START_SECONDS
     while work.left() and not work.outcome.stopped:
         for message in work.messages(slots):
             ours.send(message)
-        show()
+        look()
         if not ours.poll(0.2):
             if not slots and time.monotonic() > until:
                 where = os.environ.get("RAY_ADDRESS")
@@ -222,13 +229,17 @@ class _Work:
         self._sent: set[str] = set()
         """Digests of the files that Ray has."""
         self._later = 0.0
-        """When the points are looked after again that another process runs."""
+        """When the points are looked after again that another process runs; 0: others do not run all."""
         self._expected = self._took = 0.0
         """Seconds of the points that ended: as estimated, and as they were."""
 
     def left(self) -> int:
         """Return how many points have not ended."""
         return len(self._queue) + len(self._claims)
+
+    def only_elsewhere(self) -> list[Point]:
+        """Return the points that other processes run, where nothing else is left."""
+        return list(self._queue) if not self._groups and self._later else []
 
     def share(self) -> float:
         """Return how much of the work is done, 0 to 1, each point weighed by its expected time."""
@@ -290,8 +301,7 @@ class _Work:
             seconds += self._seconds(point)
             if self._lost[point.key]:
                 break
-        if not group:
-            self._later = time.monotonic() + 0.5
+        self._later = 0.0 if group else time.monotonic() + 0.5
         return group
 
     def _hold(self, point: Point) -> bool:
