@@ -10,6 +10,7 @@ or cannot be verified.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from collections.abc import Iterable
@@ -26,11 +27,15 @@ __all__ = [
     "RunFailed",
     "WeftlineWarning",
     "nearest",
+    "nearest_key",
+    "nearest_of",
     "path_text",
     "utf8",
     "warn",
 ]
 
+_COMPARED = 64
+"""Letters of a name that are compared."""
 _PACKAGE = str(Path(__file__).parent) + os.sep
 
 
@@ -91,7 +96,60 @@ def path_text(argument: str, path: object) -> str:
 
 def nearest(name: str, known: list[str]) -> str:
     """Return ``did you mean "x"? `` when a known name is close to `name`, else an empty text."""
-    import difflib
+    found = nearest_key(name, known)
+    return f'did you mean "{found}"? ' if found is not None else ""
 
-    found = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f'did you mean "{found[0]}"? ' if found else ""
+
+def nearest_of(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name with the smallest edit distance, by the engine's rule, if it is similar enough.
+
+    The rule is that of `nearest` in crates/pint/src/nearest.rs: similar names differ in a third of the
+    letters of the longer one at most, and short ones in no more than two.
+    """
+    found: tuple[int, str] | None = None
+    for other in known:
+        limit = min((max(len(name), len(other)) + 1) // 3, max(len(name) // 3, 2))
+        # Each letter that only the longer name has is an edit.
+        if abs(min(len(name), _COMPARED) - min(len(other), _COMPARED)) > limit:
+            continue
+        distance = _edits(name, other)
+        if distance <= limit and (found is None or distance < found[0]):
+            found = distance, other
+    return None if found is None else found[1]
+
+
+def nearest_key(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name that is meant, by the rule of the same name in the engine: names may have words.
+
+    It differs in one letter, or else in words that are left out (of ``link``, ``host_link``), or is the
+    nearest.
+    """
+    known = list(known)
+    near = nearest_of(name, known)
+    if near is not None and _edits(name, near) <= 1:
+        return near
+    longer = [other for other in known if _is_part(name, other)]
+    return min(longer, key=lambda other: _edits(name, other), default=near)
+
+
+def _is_part(name: str, other: str) -> bool:
+    """Return whether a name is one or several of the words of another in a row."""
+    part, words = (re.split("[_-]", text.lower()) for text in (name, other))
+    places = range(len(words) - len(part) + 1)
+    return len(name) > 2 and any(words[at : at + len(part)] == part for at in places)
+
+
+def _edits(a: str, b: str) -> int:
+    """Return the edit distance (insert, delete, replace, swap two neighbours), case ignored."""
+    a, b = a.lower()[:_COMPARED], b.lower()[:_COMPARED]
+    # Distances of what is read of `a`, without and with its last letter, from each beginning of `b`.
+    before, row = [], list(range(len(b) + 1))
+    for i, x in enumerate(a):
+        following = [i + 1]
+        for j, y in enumerate(b):
+            distance = min(row[j] + (x != y), row[j + 1] + 1, following[j] + 1)
+            if i > 0 and j > 0 and x == b[j - 1] and y == a[i - 1]:
+                distance = min(distance, before[j - 1] + 1)
+            following.append(distance)
+        before, row = row, following
+    return row[len(b)]

@@ -27,7 +27,7 @@ from weftline.collector import (
     checked_shards,
     read_plan,
 )
-from weftline.errors import InputError
+from weftline.errors import InputError, nearest_of
 
 try:
     import fcntl
@@ -158,11 +158,9 @@ def collecting(**options: Any) -> LiveCollector:
 
 def wrong_option(name: str, value: Any) -> str | None:
     """Return what is wrong with the name of an option or with the type of its value."""
-    import difflib
-
     if name not in OPTIONS:
-        near = difflib.get_close_matches(name, OPTIONS, 1)
-        return f"unknown option {name!r}" + (f"; did you mean {near[0]!r}?" if near else "")
+        near = nearest_of(name, OPTIONS)
+        return f"unknown option {name!r}" + (f"; did you mean {near!r}?" if near else "")
     types, expected = OPTIONS[name]
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         return f"{name}: expected {expected}, found {value!r}"

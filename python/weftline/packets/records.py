@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TextIO
 
-from weftline.errors import InputError, nearest
+from weftline.errors import InputError, nearest_key
 from weftline.packets.flows import Seen
 from weftline.packets.headers import TCP, UDP
 from weftline.packets.sampling import Sampling
@@ -195,7 +195,10 @@ def _layout(file: str, header: list[str]) -> Layout:
     for column in _REQUIRED:
         if column not in places:
             expected = list(_COLUMNS[column])
-            near = next((f'of "{name}", {text}' for name in names if (text := nearest(name, expected))), "")
+            # A header may have more words than the known name, or the other way round.
+            pairs = ((nearest_key(wanted, names), wanted) for wanted in expected)
+            pairs = itertools.chain(pairs, ((name, nearest_key(name, expected)) for name in names))
+            near = next((f'of "{name}", did you mean "{of}"? ' for name, of in pairs if name and of), "")
             raise InputError(
                 f"{file}: line 1: no column says {column}: {near}expected one of {', '.join(expected)}"
             )
