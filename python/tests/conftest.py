@@ -37,6 +37,29 @@ except ImportError:
 
     weftline._native = _native
 
+LONGEST = (
+    "test_additions.py",
+    "test_ray.py",
+    "test_sweep_engine.py",
+    "test_docs.py",
+    "test_own_scheme.py",
+    "test_engine.py",
+)
+"""Files that take longest begin first, so that no process of pytest-xdist works alone at the end. The two that
+build crates are apart, because one build waits for another."""
+
+
+def pytest_configure(config):
+    """Let pytest-xdist hand out files in their order; by default those with the most tests are first."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """Put the tests of the longest files first."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(LONGEST)))
+
+
 SPEED = {"hpcc": 1.0, "dctcp": 2.0, "dcqcn": 3.0, "timely": 4.0}
 """Factor on every slowdown of the stand-in, by controller."""
 
