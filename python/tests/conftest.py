@@ -45,8 +45,8 @@ LONGEST = (
     "test_own_scheme.py",
     "test_engine.py",
 )
-"""Files that take longest begin first, so that no process of pytest-xdist works alone at the end. The two that
-build crates are apart, because one build waits for another."""
+"""Files that take longest begin first, so that no process of pytest-xdist works alone at the end. The two
+that build crates are apart, because one build waits for another."""
 
 
 def pytest_configure(config):
