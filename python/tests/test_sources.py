@@ -41,12 +41,20 @@ def rows():
 
 @cache
 def names_of_tests():
-    """Return the names of all tests, of Rust and of Python."""
-    text = "".join(path.read_text("utf-8") for path in (ROOT / "crates").rglob("*.rs"))
-    found = set(re.findall(r"#\[test\]\s[^{}]{0,400}?fn ([a-z0-9_]+)\(", text))
+    """Return the names of all tests, of Rust and of Python.
+
+    Where several have one name, each is named after its file, or the folder of a `tests.rs`: "phost::NAME".
+    """
+    places: dict[str, list[str]] = {}
+    for path in (ROOT / "crates").rglob("*.rs"):
+        place = path.parent.name if path.stem in ("tests", "mod") else path.stem
+        for name in re.findall(r"#\[test\]\s[^{}]{0,400}?fn ([a-z0-9_]+)\(", path.read_text("utf-8")):
+            places.setdefault(name, []).append(place)
     for path in (ROOT / "python/tests").rglob("*.py"):
-        found |= set(re.findall(r"def (test_[a-z0-9_]+)\(", path.read_text("utf-8")))
-    return found
+        for name in re.findall(r"def (test_[a-z0-9_]+)\(", path.read_text("utf-8")):
+            places.setdefault(name, []).append(path.stem)
+    alone = {name for name, of in places.items() if len(of) == 1}
+    return alone | {f"{place}::{name}" for name, of in places.items() if name not in alone for place in of}
 
 
 @cache
