@@ -50,7 +50,7 @@ that build crates are apart, because one build waits for another."""
 
 
 def pytest_configure(config):
-    """Let pytest-xdist hand out files in their order; by default those with the most tests are first."""
+    """Let pytest-xdist begin files in their order; by default it begins with those of many tests."""
     config.option.loadscopereorder = False
 
 

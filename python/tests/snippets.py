@@ -188,10 +188,10 @@ def completed(block: Block) -> str:
 
 def shorter(text: str) -> str:
     """Return a scenario with 100 us of arrivals, or a small model, which is enough to see that it works."""
-    for key, most in SMALL_MODEL.items():
+    for key, largest in SMALL_MODEL.items():
         text = re.sub(
             rf"^{key} = (\d+)$",
-            lambda found, key=key, most=most: f"{key} = {min(int(found[1]), most)}",
+            lambda found, key=key, largest=largest: f"{key} = {min(int(found[1]), largest)}",
             text,
             flags=re.M,
         )
