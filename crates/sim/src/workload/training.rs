@@ -166,6 +166,11 @@ impl WorkloadParameters for TrainingSpec {
         let per_host = seats::ranks_per_host(p);
         let domain = seats::read_domain(p, 1, per_host);
         let scale_up = seats::scale_up(p, per_host, None);
+        if scale_up.is_none() {
+            p.idle("domain", || {
+                "has no effect without domains outside the network: set scale_up_rate too".into()
+            });
+        }
         let slow_help = "Ranks that compute slower, such as \"17,20-23\".";
         let slow = p.text("slow_ranks", Some("none"), slow_help).unwrap_or_default();
         let slow_ranks = ranks(&slow).unwrap_or_else(|message| {

@@ -690,6 +690,24 @@ fn layers_that_are_reduced_over_the_network_are_named() {
 }
 
 #[test]
+fn a_domain_of_a_training_job_needs_the_rate_within_domains() {
+    let found = |keys: &str| {
+        let text =
+            format!("[[workload]]\nkind = \"training\"\nlayers = 2\nhidden = 64\nsequence = 32\n{keys}");
+        problems(&text)
+    };
+    assert_eq!(
+        found("domain = 2\n"),
+        [
+            "s.toml:11: workload.1.domain: has no effect without domains outside the network: set scale_up_rate too"
+        ]
+    );
+    assert_eq!(found("domain = 2\nscale_up_rate = \"1Tbps\"\n"), [""; 0]);
+    // As former versions wrote it into scenarios with every value in force.
+    assert_eq!(found("domain = \"auto\"\n"), [""; 0]);
+}
+
+#[test]
 fn jobs_of_one_group_are_warned_about() {
     let found = |groups: [&str; 3]| -> Vec<String> {
         let job = |group| format!("[[workload]]\nkind = \"collective\"\nhosts = \"0-1\"\n{group}\n");
