@@ -465,6 +465,32 @@ fn a_slow_source_leaves_the_rest_of_the_destinations_link_to_a_fast_one() {
     assert!(slowdowns[0] < 1.1 && slowdowns[1] < 1.2, "{slowdowns:?}");
 }
 
+#[test]
+fn a_flow_that_begins_while_an_event_slows_its_link_has_the_rate_of_the_link_after_it() {
+    let end = |event: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 2\n[transport]\nkind = \"phost\"\n[[workload]]\nkind = \"flows\"\n\
+             flows = [{{ src = 0, dst = 1, size = \"4MB\", start = \"5us\" }}]\n[failures]\nevent = [{event}]\n"
+        );
+        let (kept, _) =
+            run(crate::common::load(&text, &[]).expect("a scenario").config().expect("a configuration"));
+        completion_times(&kept)[0]
+    };
+    let event = |host: u32, rest: &str| {
+        end(&format!(
+            "{{ at = \"1us\", change = \"rate\", link = [\"host{host}\", \"s0\"], rate = \"10Gbps\"{rest} }}"
+        ))
+    };
+    let own = end("");
+    // 95 us at 10 Gb/s instead of 100 Gb/s cost 86 us.
+    for host in [0, 1] {
+        let more = event(host, ", lasts = \"100us\"").saturating_sub(own);
+        assert!(more > Time::from_us(50) && more < Time::from_us(250), "host {host}: {more} more than {own}");
+    }
+    // For good, it is a link of that rate.
+    assert!(event(0, "") > Time(9 * own.0));
+}
+
 /// Each source has a token from every destination at once, and lets most expire.
 #[test]
 fn what_is_asked_for_again_without_being_sent_again_is_no_timeout() {

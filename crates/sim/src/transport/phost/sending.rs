@@ -9,7 +9,6 @@ use super::{Phost, TokenLife, code};
 use crate::net::PortId;
 use crate::packet::hash::flow_hash;
 use crate::packet::{Packet, PacketId, PacketKind, flag};
-use crate::transport::NicPolicy;
 use crate::units::{Rate, Time};
 use crate::workload::{FlowId, FlowSpec};
 
@@ -73,19 +72,12 @@ impl Phost {
         self.signal(packet, settings, cx)
     }
 
-    /// Time of a full packet of a flow here, by all links that it may leave by.
+    /// Time of a full packet of a flow here, by all links that it may leave by; while an event slows a link, by
+    /// the rate that it has afterwards, as the destination keeps this time for the flow.
     fn source_time(&self, flow: &SourceFlow, cx: &HostContext) -> Time {
-        let first = cx.first_port;
-        let rate = |port: PortId| cx.net.ports[port as usize].line.rate.0;
-        let rate = match cx.settings.nic_policy {
-            NicPolicy::All => {
-                let ports = first..first + self.nics.len() as u32;
-                ports.filter(|&port| cx.may_leave(port, flow.dst)).map(rate).sum()
-            }
-            _ => rate(first + u32::from(flow.nic)),
-        };
+        let rate = cx.rate_by(cx.first_port + u32::from(flow.nic), flow.dst);
         let packet = cx.settings.of::<PhostConfig>(flow.transport).packet();
-        Rate(rate.max(1)).transmission_time(u64::from(packet))
+        Rate(rate.0.max(1)).transmission_time(u64::from(packet))
     }
 
     /// A token has come to the source.
