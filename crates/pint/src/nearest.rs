@@ -13,8 +13,14 @@ pub fn unknown<'n>(what: &str, found: &str, known: impl Iterator<Item = &'n str>
 pub fn nearest<'n>(found: &str, known: impl Iterator<Item = &'n str>) -> Option<&'n str> {
     let length = found.chars().count();
     known
-        .map(|name| (edits(found, name), name))
-        .filter(|(distance, name)| *distance <= max_edits(length, name.chars().count()))
+        .filter_map(|name| {
+            let of = name.chars().count();
+            let allowed = max_edits(length, of);
+            // Each letter that only the longer name has is an edit, so that most names are excluded by their length.
+            let more = length.min(COMPARED).abs_diff(of.min(COMPARED));
+            let distance = (more <= allowed).then(|| edits(found, name))?;
+            (distance <= allowed).then_some((distance, name))
+        })
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
@@ -69,10 +75,13 @@ fn words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty()).collect()
 }
 
+/// Letters of a name that are compared.
+const COMPARED: usize = 64;
+
 /// Edit distance (insert, delete, replace, swap two neighbours), case ignored.
 fn edits(a: &str, b: &str) -> usize {
-    let a: Vec<char> = a.to_lowercase().chars().take(64).collect();
-    let b: Vec<char> = b.to_lowercase().chars().take(64).collect();
+    let a: Vec<char> = a.to_lowercase().chars().take(COMPARED).collect();
+    let b: Vec<char> = b.to_lowercase().chars().take(COMPARED).collect();
     // Distances of what is read of `a`, without and with its last letter, from each beginning of `b`.
     let (mut before, mut row) = (Vec::new(), (0..=b.len()).collect::<Vec<usize>>());
     for (i, &x) in a.iter().enumerate() {
@@ -121,6 +130,18 @@ mod tests {
         }
         // Two letters that are swapped are one edit.
         assert_eq!([("ab", "ba"), ("acb", "abc"), ("ca", "abc")].map(|(a, b)| edits(a, b)), [1, 1, 3]);
+    }
+
+    #[test]
+    fn no_name_that_its_length_excludes_is_near() {
+        let long = "a".repeat(70);
+        let names = ["", "to", "tp", "kind", "knid", "hosts", "ost", "window_validation", &long[..50], &long];
+        for found in names {
+            for name in names {
+                let is_near = edits(found, name) <= max_edits(found.chars().count(), name.chars().count());
+                assert_eq!(nearest(found, [name].into_iter()).is_some(), is_near, "{found} {name}");
+            }
+        }
     }
 
     #[test]
