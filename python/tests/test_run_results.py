@@ -4,11 +4,12 @@ import json
 import pickle
 import shutil
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
 import weftline
-from weftline import _native, scenarios
+from weftline import _native, run_status, scenarios
 from weftline.cli.main import main
 from weftline.errors import DamagedError, InputError, ResultsWarning
 from weftline.measures import flow_rows, over_time, pooling
@@ -51,6 +52,28 @@ def test_a_series_that_no_run_can_have_is_an_error_and_one_not_measured_is_empty
 def test_a_group_that_the_run_does_not_have_is_an_error_that_names_the_known_ones(run, number):
     with pytest.raises(InputError, match=r'group "wbe".*did you mean "web".*known: web'):
         getattr(run, number)(group="wbe")
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (
+            {"reason": "no payload was delivered for 1s (run.stall = 1s)"},
+            "stalled: flows are unfinished, and no payload was delivered for 1s (run.stall = 1s); see o",
+        ),
+        ({"waiting": ["rank 0 waits", "rank 1 waits"]}, "stalled: rank 0 waits; rank 1 waits; see o"),
+        (
+            {"reason": "no payload was delivered for 1s (run.stall = 1s)", "waiting": ["rank 0 waits"]},
+            "stalled: flows are unfinished, and no payload was delivered for 1s (run.stall = 1s); rank 0 "
+            "waits; see o",
+        ),
+        # As former versions wrote it.
+        ({}, "stalled: flows are unfinished; see o"),
+    ],
+)
+def test_a_stalled_run_states_the_cause_that_applied(found, text):
+    run = SimpleNamespace(summary={"status": "stalled"} | found, out="o")
+    assert run_status.ending(run) == text and " or " not in text
 
 
 def test_a_group_none_of_whose_flows_started_has_no_flows(run):

@@ -19,13 +19,11 @@ def ending(run: Run) -> str | None:
         return f"interrupted; what was computed is in {run.out}"
     if status == "stalled" and run.summary.get("engine") == "lab":
         return f"stalled: flows are unfinished, and none ended for longer than the lab waits; see {run.out}"
-    if status == "stalled" and (waiting := run.summary.get("waiting")):
-        return f"stalled: {'; '.join(waiting)}; see {run.out}"
     if status == "stalled":
-        return (
-            "stalled: flows are unfinished, and no event is left that could change this or no payload was "
-            f"delivered for run.stall; see {run.out}"
-        )
+        reason = run.summary.get("reason")
+        found = [f"flows are unfinished, and {reason}"] if reason else []
+        found += run.summary.get("waiting") or []
+        return f"stalled: {'; '.join(found) or 'flows are unfinished'}; see {run.out}"
     return f"the run is {status}; see {run.out}"
 
 

@@ -7,8 +7,8 @@
 use std::cmp::Reverse;
 use std::path::Path;
 
-use weftline_sim::measure::{Ending, LossCounters, Outcome};
-use weftline_sim::units::Time;
+use weftline_sim::measure::{Ending, LossCounters, Outcome, Silence, SlowPort};
+use weftline_sim::units::{Time, two_digits};
 
 use crate::names::Names;
 use crate::{ResultsError, flow_table, parquet_read};
@@ -21,6 +21,8 @@ const MANY: f64 = 0.01;
 const MAJORITY: f64 = 0.5;
 /// Ports that mark fewer packets than this share of those that they drop hardly mark.
 const FEW_MARKS: f64 = 0.1;
+/// Slow links that are named, of those on which nothing passed.
+const SLOW_NAMED: usize = 3;
 /// A port that PFC pauses for more than this share of the run is worth a word.
 const PAUSED: f64 = 0.05;
 
@@ -356,6 +358,29 @@ fn seldom_marked(outcome: &Outcome, names: &Names, all: &LossCounters) -> Option
             names.marked.join(" and ")
         )
     })
+}
+
+/// Why a run was given up: for how long nothing was delivered, and the links on which nothing could pass.
+pub(crate) fn silent(silence: &Silence, names: &Names) -> String {
+    let Silence { stall, waited, after_change, slow } = silence;
+    let limit = match waited > stall {
+        true => format!("the time without a delivery before it, which is longer than run.stall = {stall}"),
+        false => format!("run.stall = {stall}"),
+    };
+    let after = if *after_change { " after the last change of a link or switch" } else { "" };
+    let name = |&SlowPort { node, local, peer, rate, packet }: &SlowPort| {
+        let peer = names.nodes.get(peer as usize).map_or_else(|| format!("node{peer}"), String::clone);
+        let takes = Time(two_digits(packet.0));
+        format!(
+            "{} (to {peer}) has a rate of {rate}, at which a packet takes {takes}",
+            names.port(node, local)
+        )
+    };
+    let mut links: Vec<String> = slow.iter().take(SLOW_NAMED).map(name).collect();
+    let more = slow.len() - links.len();
+    links.extend((more > 0).then(|| format!("{more} more links are as slow")));
+    let links = if links.is_empty() { String::new() } else { format!("; {}", links.join("; ")) };
+    format!("no payload was delivered for {}{after} ({limit}){links}", Time(two_digits(waited.0)))
 }
 
 /// That ports paused each other for good.

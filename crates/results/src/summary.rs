@@ -85,6 +85,9 @@ pub(crate) fn of(
         summary.insert("reason".into(), json!(reason));
         summary.insert("memory_held_bytes".into(), json!(held.0));
     }
+    if let Some(silence) = &outcome.silence {
+        summary.insert("reason".into(), json!(findings::silent(silence, names)));
+    }
     let all = outcome.ports.iter().fold(PortTotals::default(), |all, (_, _, port)| sum(all, port));
     let port_time = outcome.end.as_ns() * outcome.ports.len() as f64;
     let totals = json!({

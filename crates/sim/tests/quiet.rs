@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use weftline_sim::measure::{Balance, Ending, Outcome, QueueHistogram};
 use weftline_sim::scenario::{Hooks, Scenario};
-use weftline_sim::units::Time;
+use weftline_sim::units::{Rate, Time};
 use weftline_sim::{Execution, Simulation};
 
 fn folder() -> PathBuf {
@@ -144,7 +144,29 @@ fn a_stalled_run_is_given_up_the_stall_time_after_the_last_delivery() {
         assert_eq!(outcome.ending, Ending::Stalled);
         assert!(Time::from_us(200) < since && since < Time::from_ms(10), "{stall}: {since}");
         assert!(balance.windows <= 2 * outcome.events, "{stall}: {}", balance.windows);
+        let silence = outcome.silence.expect("why it was given up");
+        let stall: Time = stall.parse().expect("a time");
+        assert_eq!((silence.stall, silence.waited, &silence.slow[..]), (stall, stall, &[][..]));
     }
+}
+
+#[test]
+fn a_link_on_which_a_packet_takes_longer_than_the_run_waited_is_named() {
+    let slowed = |rate: &str| {
+        let change = format!(
+            "[{{ link = [\"host0\", \"leaf0\"], at = \"200us\", change = \"rate\", rate = \"{rate}\" }}]"
+        );
+        run(&case("slowed", &[("failures.event", &change), ("run.stall", "\"30ms\"")]), Execution::default())
+            .1
+    };
+    let outcome = slowed("1bps");
+    let silence = outcome.silence.expect("why it was given up");
+    assert_eq!((outcome.ending, silence.stall), (Ending::Stalled, Time::from_ms(30)));
+    let slow = silence.slow.first().expect("a slow link");
+    assert_eq!((slow.rate, slow.local), (Rate(1), 0));
+    assert!(slow.packet >= Rate(1).transmission_time(1500), "{slow:?}");
+    let outcome = slowed("1Gbps");
+    assert_eq!((outcome.ending, outcome.silence), (Ending::Done, None));
 }
 
 #[test]

@@ -186,7 +186,8 @@ SUMMARY = {
     "status": ("key of summary.json", "done, interrupted, stalled, memory-limit or failed."),
     "reason": (
         "key of summary.json",
-        "Why the run failed, or what it held beyond its memory limit; only then.",
+        "Why the run failed, what it held beyond its memory limit, or for how long nothing was delivered "
+        "before it was given up as stalled; only then.",
     ),
     "versions": ("key of summary.json", "Version of weftline that made the run."),
     "provenance": (

@@ -71,6 +71,29 @@ fn a_deadlock_is_named_instead_of_the_pauses_that_it_causes() {
 }
 
 #[test]
+fn a_run_that_is_given_up_says_for_how_long_nothing_was_delivered_and_which_links_are_too_slow() {
+    use weftline_sim::units::Rate;
+    let names = Names { nodes: vec!["host0".into(), "s0".into()], ..Names::default() };
+    let stall = Time::from_ms(100);
+    let plain = Silence { stall, waited: stall, ..Silence::default() };
+    assert_eq!(silent(&plain, &names), "no payload was delivered for 100ms (run.stall = 100ms)");
+    let repaired = Silence { waited: Time::from_ms(5000), after_change: true, ..plain.clone() };
+    assert_eq!(
+        silent(&repaired, &names),
+        "no payload was delivered for 5s after the last change of a link or switch (the time without a delivery before it, which is longer than \
+         run.stall = 100ms)"
+    );
+    let packet = Rate(1).transmission_time(1500);
+    let slow = SlowPort { node: 0, local: 0, peer: 1, rate: Rate(1), packet };
+    assert_eq!(
+        silent(&Silence { slow: vec![slow; 5], ..plain }, &names),
+        "no payload was delivered for 100ms (run.stall = 100ms); host0.p0 (to s0) has a rate of 1bps, at which a packet takes \
+         12000s; host0.p0 (to s0) has a rate of 1bps, at which a packet takes 12000s; host0.p0 (to s0) has a rate of 1bps, at \
+         which a packet takes 12000s; 2 more links are as slow"
+    );
+}
+
+#[test]
 fn one_in_a_hundred_is_silent_and_more_is_not_in_the_run_or_in_one_group() {
     let names = Names { groups: vec!["web".into(), "bulk".into()], ..Names::default() };
     let with = |groups: Vec<LossCounters>| {

@@ -15,7 +15,7 @@ pub use waits::WAITS;
 
 use crate::counters::CounterSet;
 use crate::topology::HostId;
-use crate::units::{Bytes, Time};
+use crate::units::{Bytes, Rate, Time};
 use crate::workload::{FlowId, FlowSpec, JobShape};
 use std::ops::Range;
 
@@ -256,7 +256,8 @@ pub enum Ending {
     /// All flows done, or the stated time reached.
     #[default]
     Done,
-    /// No byte was delivered for the stall time although flows were unfinished.
+    /// No byte was delivered for long although flows were unfinished ([`Silence`]), or ranks of a job wait
+    /// while no message is under way.
     Stalled,
     Interrupted,
     /// The process used more memory than its caller allowed.
@@ -321,6 +322,34 @@ pub struct Outcome {
     pub memo: Option<Memoised>,
     /// At the end PFC had deadlocked.
     pub deadlock: Option<Deadlock>,
+    /// Of a stalled run: for how long nothing had been delivered.
+    pub silence: Option<Silence>,
+}
+
+/// Why a run was given up: nothing was delivered for some time.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// `run.stall`.
+    pub stall: Time,
+    /// For how long the run waited: longer than `stall` if nothing had been delivered for longer when a link
+    /// or switch changed last.
+    pub waited: Time,
+    /// It began with the last change of a link or switch.
+    pub after_change: bool,
+    /// Ports that were busy with a packet at the end, on links on which a packet takes longer than that.
+    pub slow: Vec<SlowPort>,
+}
+
+/// A port whose link passed nothing while the run waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SlowPort {
+    pub node: u32,
+    pub local: u32,
+    /// The node at the other end.
+    pub peer: u32,
+    pub rate: Rate,
+    /// How long a packet takes there.
+    pub packet: Time,
 }
 
 /// Ports that PFC has paused for good, because they wait for each other.

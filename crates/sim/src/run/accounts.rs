@@ -16,7 +16,7 @@ impl Simulation {
     pub(crate) fn outcome(mut self, ending: Ending) -> Outcome {
         let (disciplines, counters, steps) = (self.disciplines(), self.counters(), self.steps());
         let (ranks, waiting) = (self.flows.take_ranks(), self.waiting_operations(ending == Ending::Stalled));
-        let causes = self.causes();
+        let (causes, silence) = (self.causes(), self.silence(ending));
         let mut queued = FxHashSet::default();
         let mut take_apart = |region: &mut Box<Region>| {
             let (on_wire, held_up) = region.in_turn(Region::take_apart);
@@ -51,6 +51,7 @@ impl Simulation {
             causes,
             disciplines,
             deadlock: self.deadlock(&queued),
+            silence,
         };
         let hash = self.regions.iter().fold(0u64, |hash, region| hash.wrapping_add(region.net.recorder.hash));
         let delivered = sum(|r| r.net.recorder.delivered);

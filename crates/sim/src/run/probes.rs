@@ -6,8 +6,9 @@ use super::region::Region;
 use crate::config::{MeasureConfig, Until};
 use crate::counters::CounterSet;
 use crate::measure::recorder::BATCH;
-use crate::measure::{Ending, Entity, PortTotals, QueueHistogram, Sample};
+use crate::measure::{Ending, Entity, PortTotals, QueueHistogram, Sample, Silence, SlowPort};
 use crate::net::PortId;
+use crate::net::map::Side;
 use crate::net::partition::Partition;
 use crate::net::port::Port;
 use crate::queue::{self, QueueDiscipline};
@@ -15,6 +16,9 @@ use crate::transport::Transport;
 use crate::units::{Rate, Time};
 use crate::workload::FlowId;
 use rustc_hash::FxHashMap;
+
+/// A packet with which to tell whether a link is too slow for a run that waits.
+const PACKET_BYTES: u64 = 1500;
 
 /// A port with its name in results.
 #[derive(Clone, Copy)]
@@ -409,8 +413,37 @@ impl Simulation {
             *changes = now;
             return (None, Time::MAX);
         }
-        let given_up = (*since).max(*changes).saturating_add(stall.max(changes.saturating_sub(*since)));
+        let given_up = (*since).max(*changes).saturating_add(patience(stall, *since, *changes));
         ((now >= given_up).then_some(Ending::Stalled), given_up)
+    }
+
+    /// Why the run was given up, if it was because nothing had been delivered for long.
+    pub(super) fn silence(&self, ending: Ending) -> Option<Silence> {
+        if ending != Ending::Stalled {
+            return None;
+        }
+        self.probes.probes.iter().find_map(|probe| {
+            let Measure::FlowsDone { stall, since, changes, .. } = probe.measure else { return None };
+            let waited = patience(stall, since, changes);
+            let after_change = changes > since;
+            let given_up = since.max(changes).saturating_add(waited) <= self.now;
+            given_up.then(|| Silence { stall, waited, after_change, slow: self.slow_ports(waited) })
+        })
+    }
+
+    /// The ports that are busy with a packet on a link on which one takes longer than this, in the order of
+    /// the nodes and their ports.
+    fn slow_ports(&self, waited: Time) -> Vec<SlowPort> {
+        let slow = |(number, side): (usize, &Side)| {
+            let (node, local) = (side.node, number as u32 - self.map.first_port[side.node as usize]);
+            let (region, id) = self.places.of_port(node, local);
+            let port = &self.regions[region].net.ports[id as usize];
+            let (left, rate) = (port.busy_until.saturating_sub(self.now), port.line.rate);
+            let packet = rate.transmission_time(PACKET_BYTES).max(left);
+            let is_slow = port.up && left > Time::ZERO && packet > waited;
+            is_slow.then_some(SlowPort { node, local, peer: side.peer_node, rate, packet })
+        };
+        self.map.sides.iter().enumerate().filter_map(slow).collect()
     }
 
     /// What disciplines have counted since the last look, and their gauges. Disciplines that count nothing give nothing.
@@ -444,6 +477,12 @@ impl Simulation {
             }
         }
     }
+}
+
+/// For how long a run waits for a delivery, from the last one or the last change of the network, whichever is
+/// later.
+fn patience(stall: Time, since: Time, changes: Time) -> Time {
+    stall.max(changes.saturating_sub(since))
 }
 
 /// Bits per second since the last look, from all bytes so far.
