@@ -18,8 +18,11 @@ use crate::workload::merge::MAX_FLOWS as MAX_RUN;
 use crate::workload::{AskedLoad, Traffic, TrafficSize};
 use serde_json::{Value, json};
 
-/// What the end of a run whose packets are lost does not count.
-const TIMEOUTS: &str = "timeouts of senders whose packets are lost at random or by a failure";
+/// What the end of a run whose packets are lost does not count, by what loses them.
+const LOST: &str = "timeouts of senders whose packets are lost at random or by a failure";
+const DROPPED: &str = "timeouts of senders whose packets full queues drop";
+const DROPPED_OR_LOST: &str =
+    "timeouts of senders whose packets full queues drop, or are lost at random or by a failure";
 
 /// A workload that lasts for this share of the time lasts for all of it.
 const ALL_THE_TIME: f64 = 0.995;
@@ -78,7 +81,13 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     if matches!(scenario.until, Until::FlowsDone { .. }) {
         let failures = &scenario.failures;
         let losses = failures.loss.is_some() || failures.events.iter().any(|event| event.change.is_down());
-        let not_counted = if has_jobs { Some(graphs::NOT_COUNTED) } else { losses.then_some(TIMEOUTS) };
+        let not_counted = match (has_jobs, scenario.can_drop(), losses) {
+            (true, ..) => Some(graphs::NOT_COUNTED),
+            (_, true, true) => Some(DROPPED_OR_LOST),
+            (_, true, false) => Some(DROPPED),
+            (_, false, true) => Some(LOST),
+            _ => None,
+        };
         if let Some(text) = not_counted {
             facts["estimate"]["end_does_not_count"] = json!(text);
         }

@@ -118,6 +118,30 @@ fn only_flows_without_end_have_no_bytes_however_many_others_there_are() {
     assert!(many > 1 << 50 && many % 900_000_000_000_000 == 0, "{many}");
 }
 
+#[test]
+fn the_end_states_what_it_does_not_count_where_full_queues_drop_or_links_lose() {
+    let left_out = |rest: &str| {
+        let workload = "[[workload]]\nkind = \"incast\"\nsize = \"1MB\"\n";
+        let found = checked(&format!("[topology]\nkind = \"star\"\nhosts = 5\n{workload}{rest}"));
+        found["estimate"]["end_does_not_count"].as_str().map(str::to_string)
+    };
+    let short = "[transport]\nkind = \"tcp\"\n[switch.queue]\nkind = \"fifo\"\npackets = 20\n";
+    let lossy = "[failures]\nloss = 0.001\n";
+    assert_eq!(left_out(""), None);
+    assert_eq!(left_out(short).as_deref(), Some("timeouts of senders whose packets full queues drop"));
+    assert_eq!(left_out("[switch.pfc]\nenabled = false\n"), left_out(short));
+    assert_eq!(
+        left_out(lossy).as_deref(),
+        Some("timeouts of senders whose packets are lost at random or by a failure")
+    );
+    assert_eq!(
+        left_out(&format!("{short}{lossy}")).as_deref(),
+        Some("timeouts of senders whose packets full queues drop, or are lost at random or by a failure")
+    );
+    // A run that ends at a time has no estimated end.
+    assert_eq!(left_out(&format!("{short}[run]\nuntil = \"1ms\"\n")), None);
+}
+
 /// A scenario on a star of two hosts with this link, and the rest.
 fn star(link: &str, rest: &str) -> Scenario {
     let text = format!("[topology]\nkind = \"star\"\nhosts = 2\nhost_link = {{ {link} }}\n{rest}");

@@ -176,9 +176,13 @@ impl Scenario {
 
     /// Whether packets can be lost.
     pub(crate) fn can_lose(&self) -> bool {
+        self.can_drop() || self.failures.loss.is_some() || !self.failures.events.is_empty()
+    }
+
+    /// Whether full queues can drop packets.
+    pub(crate) fn can_drop(&self) -> bool {
         let mut queues = self.switch.queues().chain(&self.host.queue);
-        let drops = !self.switch.pfc.enabled || queues.any(|queue| queue.facts().owns_buffer);
-        drops || self.failures.loss.is_some() || !self.failures.events.is_empty()
+        !self.switch.pfc.enabled || queues.any(|queue| queue.facts().owns_buffer)
     }
 
     /// The factor by which `[scale]` makes time slower.
