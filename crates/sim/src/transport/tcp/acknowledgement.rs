@@ -57,6 +57,11 @@ impl Ecn {
     pub fn until(&self) -> u64 {
         self.until
     }
+
+    /// A reduction has been undone: echoes count from this byte on.
+    pub fn take_back(&mut self, from: u64) {
+        *self = Ecn { until: from, tell: false };
+    }
 }
 
 impl Connection {
@@ -97,8 +102,9 @@ impl Connection {
     pub fn take_in(&mut self, ack: &Acknowledgement, now: Time, config: &TcpConfig) -> (Update, Acked) {
         // Messages that found the buffer full before this made room are left out.
         self.written(now);
-        let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost());
+        let (prior_in_flight, prior_lost) = (self.board.pipe(), self.board.lost_ever());
         self.f_rto.look();
+        self.rack.iter_mut().for_each(|rack| rack.look());
         let (rates, rack, min_rtt) = (&mut self.rates, &mut self.rack, self.rtt.min_rtt());
         let f_rto = &mut self.f_rto;
         let update = self.board.update(ack.expected, &ack.blocks[..ack.count], &mut |number, segment| {
@@ -195,7 +201,7 @@ impl Connection {
             segments: counted / mss,
             delivered: update.delivered,
             delivered_ever: self.rates.as_ref().map_or(0, |rates| rates.delivered()),
-            lost: self.board.lost().saturating_sub(prior_lost),
+            lost: self.board.lost_ever() - prior_lost,
             prior_in_flight,
             in_flight: self.board.pipe(),
             acknowledged: self.board.acknowledged(),
@@ -236,7 +242,7 @@ impl Connection {
         match self.state {
             State::Recovery if acked.acknowledged >= self.recover => self.leave_recovery(acked, now),
             State::Recovery if !entered && update.delivered > 0 => {
-                self.recover_on(update, acked.lost, waiting, config)
+                self.recover_on(update, acked.lost > 0, waiting, config)
             }
             State::Recovery => {}
             State::Reduced if acked.acknowledged >= self.ecn.until => {
@@ -295,18 +301,19 @@ impl Connection {
         if !answered {
             let congestion = Congestion { now, in_flight, by: Signal::Loss };
             self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
+            self.answer_marks_so_far(config);
         }
         if self.rack.is_none() {
             self.board.lose_front();
         }
         self.probe = LossProbe::default();
         self.prr = Prr::new(in_flight);
-        self.recover_on(update, 0, 0, config);
+        self.recover_on(update, true, 0, config);
     }
 
-    /// The window during recovery, after an acknowledgement that shows `lost` bytes more to be lost, while
-    /// `waiting` bytes that may leave wait for the NIC.
-    fn recover_on(&mut self, update: &Update, lost: u64, waiting: u64, config: &TcpConfig) {
+    /// The window during recovery, after an acknowledgement that shows more to be lost or not, while `waiting`
+    /// bytes that may leave wait for the NIC.
+    fn recover_on(&mut self, update: &Update, shows_loss: bool, waiting: u64, config: &TcpConfig) {
         if self.law.steers_recovery() {
             return;
         }
@@ -315,7 +322,7 @@ impl Connection {
             RecoveryWindow::Prr(prr) => {
                 let bound = match prr.bound {
                     PrrBound::SlowStart => Bound::SlowStart,
-                    PrrBound::Progress if update.acknowledged > 0 && lost == 0 => Bound::SlowStart,
+                    PrrBound::Progress if update.acknowledged > 0 && !shows_loss => Bound::SlowStart,
                     PrrBound::Retransmitted if update.again => Bound::SlowStart,
                     PrrBound::Retransmitted => Bound::Delivered,
                     PrrBound::Progress => Bound::AtLeastDelivered,
@@ -347,8 +354,13 @@ impl Connection {
         if !new_window || !matches!(self.state, State::Open | State::Disorder) {
             return;
         }
-        self.ecn.tell = true;
         self.reduce(Signal::Mark, now, config);
+    }
+
+    /// The window is reduced: echoes of marks of what is out mean the same congestion, and the next new
+    /// segment states that they are answered, also where a loss was the reason (RFC 3168 §6.1.2).
+    fn answer_marks_so_far(&mut self, config: &TcpConfig) {
+        self.ecn = Ecn { until: self.board.next(), tell: config.ecn != EcnEcho::Off };
     }
 
     /// The window is reduced without anything to send again.
@@ -358,7 +370,7 @@ impl Connection {
         if !self.law.steers_recovery() {
             self.window.cwnd = self.window.ssthresh;
         }
-        self.ecn.until = self.board.next();
+        self.answer_marks_so_far(config);
         self.change(State::Reduced, now);
     }
 
@@ -426,6 +438,7 @@ impl Connection {
         if self.state != State::Loss || !self.board.front_was_sent_again() {
             let congestion = Congestion { now, in_flight: self.flight(config), by: Signal::Timeout };
             self.window.ssthresh = self.law.on_congestion(&congestion, &self.window);
+            self.answer_marks_so_far(config);
         }
         self.recover = self.board.next();
         self.duplicates = 0;

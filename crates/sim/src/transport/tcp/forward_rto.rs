@@ -114,6 +114,7 @@ impl Connection {
             rack.rebuild_order(&self.board);
         }
         self.recover = self.board.acknowledged();
+        self.ecn.take_back(self.recover);
         self.duplicates = 0;
         self.first_partial = true;
         if !self.law.steers_recovery() {

@@ -8,8 +8,11 @@
 //! steps      1; one more in each round with a duplicate reported (D-SACK), 1 again after 16 recoveries without
 //! ```
 //!
-//! RACK.xmit_ts and RACK.rtt are of the segment sent last among those that have arrived. Segments are looked at in the order in which
-//! they were sent, so that an acknowledgement costs what it changes.
+//! RACK.xmit_ts is of the segment sent last among those that have arrived, and RACK.rtt of the one sent last
+//! among those that the last acknowledgement delivers. Reordering is seen where an acknowledgement delivers a
+//! segment below one that an earlier acknowledgement delivered: the order of segments that one acknowledgement
+//! delivers is unknown. Segments are looked at in the order in which they were sent, so that an acknowledgement
+//! costs what it changes.
 //!
 //! Source: Cheng, Cardwell, Dukkipati, Jha, RFC 8985 §5 (state), §6.2 (steps 1 to 5), §6.3 (timeouts).
 //! Differs from the source: the reordering timer is set to when the first segment is due, not the last; the timestamp that is echoed tells
@@ -27,10 +30,13 @@ const PERSIST: u32 = 16;
 pub struct Rack {
     /// Of the segment sent last among those that have arrived: when it was sent, and where it ends.
     latest: (Time, u64),
-    /// What it took.
+    /// What the segment took that was sent last among those that the last acknowledgement delivered.
     rtt: Time,
-    /// Above the highest byte that has arrived (RACK.fack).
+    /// Above the highest byte that has arrived (RACK.fack), and that before the acknowledgement at work.
     highest: u64,
+    before: u64,
+    /// Of the segment sent last among those that the acknowledgement at work delivers.
+    newest: (Time, u64),
     reordering_seen: bool,
     /// Quarters of the least round-trip time in the window (RACK.reo_wnd_mult).
     steps: u32,
@@ -63,6 +69,8 @@ impl Rack {
             latest: (Time::ZERO, 0),
             rtt: Time::ZERO,
             highest: 0,
+            before: 0,
+            newest: (Time::ZERO, 0),
             reordering_seen: false,
             steps: 1,
             persist: PERSIST,
@@ -78,22 +86,28 @@ impl Rack {
         self.order.push_back((number, now));
     }
 
-    /// A segment has arrived (steps 2 and 3). `echo`: the time echoed, if the segment moved the stream on.
+    /// An acknowledgement has come.
+    #[inline]
+    pub fn look(&mut self) {
+        (self.before, self.newest) = (self.highest, (Time::ZERO, 0));
+    }
+
+    /// It delivers a segment (steps 2 and 3). `echo`: the time echoed, if the segment moved the stream on.
     #[inline]
     pub fn arrived(&mut self, segment: &Segment, echo: Option<Time>, min_rtt: Time, now: Time) {
         let (rtt, again) = (now.saturating_sub(segment.sent), segment.sent_twice());
-        if segment.end() > self.highest {
-            self.highest = segment.end();
-        } else if segment.end() < self.highest && !again {
-            self.reordering_seen = true;
-        }
+        self.highest = self.highest.max(segment.end());
+        self.reordering_seen |= segment.end() < self.before && !again;
         let of_the_original =
             echo.is_some_and(|echo| echo < segment.sent) || min_rtt != Time::MAX && rtt < min_rtt;
         if again && of_the_original {
             return;
         }
-        self.rtt = rtt;
-        self.latest = self.latest.max((segment.sent, segment.end()));
+        let sent = (segment.sent, segment.end());
+        if sent > self.newest {
+            (self.newest, self.rtt) = (sent, rtt);
+        }
+        self.latest = self.latest.max(sent);
     }
 
     /// Step 4, of duplicates: an acknowledgement reports one, or none; `next` is the first byte never sent.

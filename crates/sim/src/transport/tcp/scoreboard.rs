@@ -82,6 +82,8 @@ pub struct Scoreboard {
     next: u64,
     sacked: u64,
     lost: u64,
+    /// Bytes that were found to be lost since the flow began, once for each time.
+    lost_ever: u64,
     /// Bytes sent again and in flight.
     again: u64,
     /// Bytes lost that were not sent again.
@@ -116,6 +118,7 @@ impl Scoreboard {
             next: 0,
             sacked: 0,
             lost: 0,
+            lost_ever: 0,
             again: 0,
             waiting: 0,
             edge: 0,
@@ -167,6 +170,9 @@ impl Scoreboard {
     }
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+    pub fn lost_ever(&self) -> u64 {
+        self.lost_ever
     }
     /// RFC 6675's pipe: bytes in flight.
     #[inline]
@@ -418,6 +424,7 @@ impl Scoreboard {
             found.push((number, first, payload as u16));
         }
         self.lost += payload;
+        self.lost_ever += payload;
         self.waiting += if again { 0 } else { payload };
         self.from = self.from.min(number);
     }
@@ -438,7 +445,9 @@ impl Scoreboard {
             segment.marks &= !mark::AGAIN;
             let (payload, lost) = (u64::from(segment.payload), segment.is(mark::LOST));
             self.again -= payload;
-            self.waiting += if lost { payload } else { 0 };
+            let lost_again = if lost { payload } else { 0 };
+            self.waiting += lost_again;
+            self.lost_ever += lost_again;
             self.from = self.from.min(number);
         }
         self.lose(number);

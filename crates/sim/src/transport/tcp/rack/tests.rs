@@ -26,6 +26,7 @@ impl Flight {
     fn acknowledge(&mut self, expected: u64, block: (u64, u64), bounds: &Bounds, now: u64) -> u64 {
         let blocks = [(1000 * block.0, 1000 * block.1)];
         let rack = &mut self.rack;
+        rack.look();
         self.board.update(1000 * expected, &blocks[..usize::from(block.0 < block.1)], &mut |_, segment| {
             rack.arrived(segment, None, bounds.min_rtt, Time(now));
         });
@@ -58,6 +59,34 @@ fn three_segments_beyond_a_hole_lose_it_at_once_unless_reordering_was_seen() {
     assert_eq!(flight.acknowledge(2, (3, 7), &BOUNDS, 27_000), 0);
     // Segment 2, sent at 3 ns: 20 ns of the segment sent last, and 5 ns.
     assert_eq!(flight.rack.due, Some(Time(28_000)));
+}
+
+#[test]
+fn what_one_acknowledgement_delivers_is_in_order() {
+    let mut flight = Flight::new();
+    // A delayed acknowledgement moves on over segment 1 and reports segment 3: 2 is lost, and 1 was in order.
+    flight.acknowledge(1, (0, 0), &BOUNDS, 21_000);
+    assert_eq!(flight.acknowledge(2, (3, 4), &BOUNDS, 24_000), 0);
+    assert_eq!(flight.acknowledge(2, (3, 5), &BOUNDS, 25_000), 0);
+    assert_eq!(flight.acknowledge(2, (3, 6), &BOUNDS, 26_000), 1, "at once with three beyond it");
+    // Acknowledgements of segments 7 and 9 are lost, so that both are new in one, the higher one first.
+    let blocks = [(9_000, 10_000), (7_000, 8_000)];
+    let Flight { rack, board } = &mut flight;
+    rack.look();
+    board.update(2_000, &blocks, &mut |_, segment| rack.arrived(segment, None, Time(20_000), Time(30_000)));
+    assert!(!rack.reordering_seen);
+    flight.acknowledge(7, (0, 0), &BOUNDS, 31_000);
+    assert!(flight.rack.reordering_seen, "segment 6, below 9 of an earlier acknowledgement");
+}
+
+#[test]
+fn the_time_that_a_segment_has_is_that_of_the_one_sent_last_among_those_that_arrive() {
+    let mut flight = Flight::new();
+    // Segment 0, sent at 1 ns, was acknowledged late, with segment 5, sent at 6 ns.
+    flight.acknowledge(1, (5, 6), &BOUNDS, 26_000);
+    assert_eq!(flight.rack.rtt, Time(20_000));
+    // Segment 1, sent at 2 ns: 20 ns, and 5 ns.
+    assert_eq!(flight.rack.due, Some(Time(27_000)));
 }
 
 #[test]

@@ -195,3 +195,69 @@ fn a_timer_that_is_overdue_when_it_is_looked_at_goes_off_at_once() {
     connection.alarm.early = Early::None;
     assert_eq!(connection.alarm.next_from(Time(600)), Time(900));
 }
+
+/// The new segments that may be sent: which of them state that the window was reduced (CWR).
+fn reductions(c: &mut Connection, now: Time, config: &TcpConfig) -> Vec<bool> {
+    let sent = std::iter::from_fn(|| c.take(now, config));
+    sent.filter(|sending| !sending.again).map(|sending| sending.reduced).collect()
+}
+
+#[test]
+fn the_first_new_segment_after_a_loss_states_the_reduction_so_that_marks_of_that_window_are_answered() {
+    let ten_out = || {
+        let (mut c, mut config) = ten_out(u64::MAX / 4);
+        config.ecn = EcnEcho::Classic;
+        c.window.cwnd = 10 * MSS;
+        (c, config)
+    };
+    // Segment 0 is lost, another one is marked: the receiver echoes that until it hears of a reduction.
+    let (mut c, config) = ten_out();
+    let marked = |ack: Acknowledgement| Acknowledgement { marked: true, ..ack };
+    c.acknowledge(&marked(ack(0, (1, 4), ms(20))), ms(40), &config);
+    assert_eq!((c.state, c.window.ssthresh), (State::Recovery, 5 * MSS));
+    assert_eq!(sent(&mut c, ms(40), &config), [0]);
+    c.acknowledge(&marked(ack(10, (0, 0), ms(40))), ms(60), &config);
+    assert_eq!((c.state, c.window.ssthresh), (State::Open, 5 * MSS));
+    let states = reductions(&mut c, ms(60), &config);
+    assert!(states[0] && !states[1..].contains(&true), "{states:?}");
+    // An echo of what was sent since is another congestion.
+    c.acknowledge(&marked(ack(12, (0, 0), ms(60))), ms(80), &config);
+    assert_eq!((c.state, c.window.ssthresh), (State::Reduced, 2 * MSS));
+    // Without congestion notification nothing is stated.
+    let (mut c, mut config) = ten_out();
+    config.ecn = EcnEcho::Off;
+    c.acknowledge(&ack(0, (1, 4), ms(20)), ms(40), &config);
+    assert_eq!(sent(&mut c, ms(40), &config), [0]);
+    c.acknowledge(&ack(10, (0, 0), ms(40)), ms(60), &config);
+    assert!(!reductions(&mut c, ms(60), &config).contains(&true));
+}
+
+#[test]
+fn the_first_new_segment_after_a_timeout_states_the_reduction() {
+    let (mut c, mut config) = ten_out(u64::MAX / 4);
+    (config.ecn, config.recovery.rack, config.recovery.f_rto) = (EcnEcho::Classic, None, false);
+    c.rack = None;
+    c.alarm.early = Early::None;
+    c.time_out(ms(240), &config);
+    assert_eq!(sent(&mut c, ms(240), &config), [0], "sent again, which says nothing of the window");
+    c.acknowledge(&ack(10, (0, 0), ms(240)), ms(260), &config);
+    assert_eq!(reductions(&mut c, ms(260), &config)[..2], [true, false]);
+}
+
+#[test]
+fn recovery_adds_no_segment_where_an_acknowledgement_fills_a_hole_and_shows_another_loss() {
+    let (mut c, config) = ten_out(u64::MAX / 4);
+    c.window.cwnd = 10 * MSS;
+    c.acknowledge(&ack(0, (4, 8), ms(20)), ms(40), &config);
+    assert_eq!(sent(&mut c, ms(40), &config), [0, 1, 2]);
+    c.acknowledge(&ack(0, (4, 10), ms(20)), ms(40), &config);
+    assert_eq!(sent(&mut c, ms(40), &config), [3, 10]);
+    // Far below the threshold: eight segments are delivered and five were sent, so that three may leave, or
+    // four if nothing more was lost.
+    c.window.ssthresh = 50 * MSS;
+    // Segments 0 and 2 have come now, and 1 is lost once more: it counted as lost before.
+    let blocks = [(2 * MSS, 3 * MSS), (4 * MSS, 10 * MSS), (0, 0)];
+    c.acknowledge(&Acknowledgement { blocks, count: 2, ..ack(1, (0, 0), ms(40)) }, ms(60), &config);
+    assert_eq!((c.state, c.board.pipe(), c.window.cwnd), (State::Recovery, 2 * MSS, 5 * MSS));
+    assert_eq!(sent(&mut c, ms(60), &config), [1, 11, 12]);
+}
