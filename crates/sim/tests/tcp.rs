@@ -571,3 +571,14 @@ fn a_receiver_that_reads_fast_tells_of_its_room_before_an_acknowledgement_is_due
     assert!(takes(&[]) < Time::from_ms(250), "two segments a round trip");
     assert!(takes(&[("transport.app_read_rate", "1Gbps")]) < Time::from_ms(450), "one or two");
 }
+
+#[test]
+fn a_run_waits_for_an_application_that_writes_rarely() {
+    // A message of 200 KB every 16 s, where ten timeouts are 10 s.
+    let sets = [("transport.app_rate", "100kbps"), ("transport.app_message", "200KB")];
+    let scenario = load(DUMBBELL, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let flows = traffic(vec![flow(0, 4, 400_000, Time::ZERO)]);
+    let (kept, _) = run(Config { traffic: flows, ..scenario.config().expect("a configuration") });
+    let finish = kept.flows[0].finish.expect("a finished flow");
+    assert!(finish > Time::from_ms(16_000) && finish < Time::from_ms(17_000), "{finish}");
+}

@@ -421,8 +421,9 @@ fn rates(network: Option<&Network>, failures: &Failures) -> Vec<Rate> {
 }
 
 /// Long enough that no retransmission is pending: ten timeouts at their longest backoff, twenty round trips,
-/// and at least 100 ms; and that hosts have processed a thousand packets. Where links lose packets at random,
-/// one flow of a million would be given up; that TCP's timeouts double is not counted.
+/// and at least 100 ms; twice the time between two messages of an application; and that hosts have processed
+/// a thousand packets. Where links lose packets at random, one flow of a million would be given up; that TCP's
+/// timeouts double is not counted.
 fn auto_stall(
     transports: &[TransportConfig],
     host: &HostConfig,
@@ -442,8 +443,11 @@ fn auto_stall(
         let arrive = data * control * data.min(control).powi(2);
         (1e-6f64.ln() / (-arrive).ln_1p()).ceil().clamp(10.0, 10_000.0) as u64
     });
+    let writers = transports.iter().filter_map(|transport| transport.facts().applications[0]);
+    let pause = writers.map(|pace| pace.rate.transmission_time(pace.ahead)).max().unwrap_or(Time::ZERO);
+    let quiet = Time(longest.0.saturating_mul(rounds)).max(Time(pause.0.saturating_mul(2)));
     let processed = Time(host.packet_time.0.saturating_mul(1000));
-    Time::from_ms(100).max(Time(longest.0.saturating_mul(rounds))).saturating_add(processed)
+    Time::from_ms(100).max(quiet).saturating_add(processed)
 }
 
 /// The sections of the resolved scenario in the order in which people write them.

@@ -33,8 +33,9 @@ pub fn read(section: &mut Section, auto_stall: Time) -> RunConfig {
                 thread noticed first";
     let grid = section.parameters().time("grid", Time::from_us(10), help);
     let help = "a run with unfinished flows ends when nothing was delivered for this time, counted from the last of \
-                [failures] if that is later; auto: the largest of 100 ms, twenty round trips of the longest idle path, and ten \
-                retransmission timeouts at their longest backoff (tcp, mptcp: ten of the timeouts that a connection begins with)";
+                [failures] if that is later; auto: the largest of 100 ms, twenty round trips of the longest idle path, twice \
+                the time between two messages of app_rate, and ten retransmission timeouts at their longest backoff (tcp, \
+                mptcp: ten of the timeouts that a connection begins with)";
     let stall = section.parameters().time_or_auto("stall", help).unwrap_or(auto_stall);
     for (key, value) in [("grid", grid), ("stall", stall)] {
         if value == Time::ZERO {
