@@ -14,6 +14,10 @@ use crate::parameters::unknown;
 /// Maximum size of a flow: 1 TB, 80 s at 100 Gb/s.
 pub const MAX_BYTES: u64 = 1_000_000_000_000;
 
+/// Packets of a flow up to which the mean number of packets is summed term by term: with that, loads in bytes
+/// on the wire and the arrivals that follow from them keep their bits.
+const COUNTED_PACKETS: u64 = 1_000_000;
+
 const NAMED: &[(&str, &str)] = &[
     ("websearch", include_str!("sizes/websearch.cdf")),
     ("fb-hadoop", include_str!("sizes/fb-hadoop.cdf")),
@@ -184,19 +188,54 @@ impl SizeDistribution {
         let largest = self.points.last().map_or(0.0, |last| last.0);
         let mut packets = 1.0;
         let mut from = 0;
-        for k in 1u64.. {
-            let units = (k * mtu) / self.unit + 1;
-            // With rounding to the nearest unit, a size counts as `units` from half a unit below.
-            let min = if self.unit == 1 { units as f64 } else { units as f64 - 0.5 };
+        for k in 1..=COUNTED_PACKETS {
+            let min = self.smallest_above(k, mtu);
             if min >= largest {
-                break;
+                return packets;
             }
             while self.points[from].0 <= min {
                 from += 1;
             }
             packets += 1.0 - self.share_below(from, min) / self.total;
         }
-        packets
+        packets + self.packets_beyond(COUNTED_PACKETS, mtu)
+    }
+
+    /// The number in the table from which on a size is more than `k` packets.
+    fn smallest_above(&self, k: u64, mtu: u64) -> f64 {
+        let units = (k * mtu) / self.unit + 1;
+        // With rounding to the nearest unit, a size counts as `units` from half a unit below.
+        if self.unit == 1 { units as f64 } else { units as f64 - 0.5 }
+    }
+
+    /// The sum over k > `counted` of P(size > k mtu). Between two points the share below a size is linear, so
+    /// that its sum over some k follows from their number and the sum of the sizes.
+    fn packets_beyond(&self, counted: u64, mtu: u64) -> f64 {
+        let mut first = counted + 1;
+        let mut sum = 0.0;
+        let (mut x0, mut y0) = (0.0, 0.0);
+        for (place, &(x, y)) in self.points.iter().enumerate() {
+            let last = self.max_packets_below(x, mtu);
+            if last >= first {
+                let (n, begin) = (last - first + 1, self.smallest_above(first, mtu));
+                let above_begin = floor_sum(n, mtu, first * mtu % self.unit, self.unit) as f64;
+                // Below the first point there are no flows.
+                let slope = if place == 0 { 0.0 } else { (y - y0) / (x - x0) };
+                let below = n as f64 * (y0 + slope * (begin - x0)) + slope * above_begin;
+                sum += n as f64 - below / self.total;
+                first = last + 1;
+            }
+            (x0, y0) = (x, y);
+        }
+        sum
+    }
+
+    /// The largest k with [`smallest_above`](Self::smallest_above) less than `size`; 0 if there is none.
+    fn max_packets_below(&self, size: f64, mtu: u64) -> u64 {
+        let half = if self.unit == 1 { 0.0 } else { 0.5 };
+        // Whole units of k packets are less than this.
+        let units = (size - 1.0 + half).ceil();
+        if units < 1.0 { 0 } else { (units as u64 * self.unit - 1) / mtu }
     }
 
     /// Share of flows below `size`; `next`: the first point above it.
@@ -207,6 +246,23 @@ impl SizeDistribution {
             None => 0.0,
         }
     }
+}
+
+/// The sum over i < `n` of (a i + b) / m, rounded down: lattice points below a line, where m and a take turns
+/// as in the greatest common divisor.
+fn floor_sum(n: u64, a: u64, b: u64, m: u64) -> u128 {
+    let [mut n, mut a, mut b, mut m] = [n, a, b, m].map(u128::from);
+    let mut sum = 0;
+    while n > 0 {
+        // The whole parts of the slope and of the offset count for every i.
+        sum += n * (n - 1) / 2 * (a / m) + n * (b / m);
+        (a, b) = (a % m, b % m);
+        // Rows of points below the rest of the line, which are counted from the other axis.
+        let highest = a * n + b;
+        (n, b) = (highest / m, highest % m);
+        (a, m) = (m, a);
+    }
+    sum
 }
 
 fn read_unit(bytes: &str, first: bool) -> Result<u64, String> {

@@ -72,6 +72,46 @@ fn mean_packets_agrees_with_counting_them() {
     }
 }
 
+/// The sum over k > `counted` of P(size > k mtu), term by term.
+fn counted_beyond(sizes: &SizeDistribution, counted: u64, mtu: u64) -> f64 {
+    let largest = sizes.points.last().unwrap().0;
+    let share_above = |min: f64| {
+        let next = sizes.points.iter().position(|point| point.0 > min).unwrap();
+        1.0 - sizes.share_below(next, min) / sizes.total
+    };
+    (counted + 1..)
+        .map(|k| sizes.smallest_above(k, mtu))
+        .take_while(|&min| min < largest)
+        .map(share_above)
+        .sum()
+}
+
+#[test]
+fn packets_of_large_sizes_are_counted_at_once() {
+    // Uniform from 0 to 1 TB: half of 10^9 packets of 1000 B, and the half packet by which the last one is
+    // rounded up.
+    let sizes = SizeDistribution::from_text("0 0\n1000000000000 100\n", "large").unwrap();
+    let packets = sizes.mean_packets(1000);
+    assert!((packets / (5e8 + 0.5) - 1.0).abs() < 1e-9, "{packets}");
+    // Packets of one byte: 10^12 of them.
+    assert!((sizes.mean_packets(1) / 5e11 - 1.0).abs() < 1e-9, "{}", sizes.mean_packets(1));
+    // All flows of two sizes, to the packet.
+    let sizes = SizeDistribution::from_text("unit 1460\nsteps\n2 50\n600000000 100\n", "steps").unwrap();
+    assert!((sizes.mean_packets(1460) - 300_000_001.0).abs() < 1e-3, "{}", sizes.mean_packets(1460));
+}
+
+#[test]
+fn a_sum_of_rounded_quotients_is_that_of_its_terms() {
+    for (a, b, m) in
+        [(0, 0, 1), (1, 0, 1), (1000, 7, 1), (3, 2, 7), (1000, 1459, 1460), (1461, 5, 1460), (6, 1, 4)]
+    {
+        for n in 0..50 {
+            let terms = (0..n).map(|i| u128::from((a * i + b) / m)).sum::<u128>();
+            assert_eq!(floor_sum(n, a, b, m), terms, "{n} {a} {b} {m}");
+        }
+    }
+}
+
 #[test]
 fn fractions_and_percent_and_commas_are_read() {
     let percent = SizeDistribution::from_text("# mine\n0 0\n100, 50\n200\t100\n", "a").unwrap();
@@ -114,6 +154,10 @@ proptest! {
             let quantiles: Vec<u64> = (0..=100).map(|i| sizes.quantile(i as f64 / 100.0)).collect();
             prop_assert!(quantiles.is_sorted() && quantiles[0] > 0);
             prop_assert!(sizes.mean_packets(100) >= 1.0);
+            for (counted, mtu) in [(0, 1), (0, 3), (0, 100), (5, 7), (1, 20_000)] {
+                let (sum, term_by_term) = (sizes.packets_beyond(counted, mtu), counted_beyond(&sizes, counted, mtu));
+                prop_assert!((sum - term_by_term).abs() <= 1e-9 * term_by_term.max(1.0), "{sum} for {term_by_term}");
+            }
         }
     }
 }
