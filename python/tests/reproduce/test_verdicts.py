@@ -314,7 +314,7 @@ def test_the_page_of_claims_has_the_chances_of_the_rule(seeds):
         values = normal + effect
         low = values.mean(1) - STUDENT[seeds] * values.std(1, ddof=1) / math.sqrt(seeds)
         found.append(100 * float(((low > 0) & ((values > 0).sum(1) >= wanted)).mean()))
-    # Four standard deviations of a share of so many draws, and half of the last digit in the table.
+    # Four standard deviations of a share under 200 000 draws, and half of the last digit in the table.
     rounds = [0.05 if value < 10 else 0.5 for value in stated]
     rounds[-1] = 0.5
     off = [400 * math.sqrt(p / 100 * (1 - p / 100) / draws) + r for p, r in zip(found, rounds, strict=True)]
