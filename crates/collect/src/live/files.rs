@@ -1,16 +1,30 @@
 //! Files that grow while a collector runs: `events.jsonl` (key: `event`) and `intervals.jsonl` (keys:
-//! `interval`, `node`).
+//! `interval`, `node`). `collectors.jsonl` has the collectors that wrote them, one after the other, each with
+//! the lengths that the files had when it began: a collector that continues from a checkpoint removes no rows
+//! of others.
 
-use std::fs::{File, OpenOptions, create_dir_all};
+use std::fs::{self, File, OpenOptions, create_dir_all};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::snapshot::{Snapshot, node};
 
 /// More than a row takes.
 const MAX_ROW_BYTES: u64 = 1 << 20;
+/// The collectors that wrote a folder.
+const COLLECTORS: &str = "collectors.jsonl";
+
+/// A collector that wrote a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Writer {
+    /// When it began for the first time, by which it is known: a checkpoint keeps it.
+    started_ns: u64,
+    /// Of events.jsonl and intervals.jsonl, when it began to write here.
+    lengths: [u64; 2],
+}
 
 pub struct Files {
     folder: PathBuf,
@@ -52,10 +66,50 @@ impl Files {
         [self.events.bytes, self.intervals.bytes]
     }
 
-    /// Cuts both off at a length that they had.
-    pub fn cut(&mut self, lengths: [u64; 2]) -> Result<(), String> {
+    /// Cuts both off at a length that they had when the collector that began at `started_ns` saved its
+    /// checkpoint. Error: another collector has added rows since.
+    pub fn cut(&mut self, lengths: [u64; 2], started_ns: u64, checkpoint: &Path) -> Result<(), String> {
+        let writers = self.writers()?;
+        let next = writers.iter().rposition(|one| one.started_ns == started_ns).map_or(0, |own| own + 1);
+        if let Some(other) = writers.get(next) {
+            let outputs = [&self.events, &self.intervals];
+            let longer =
+                (0..2).find(|&place| outputs[place].bytes > other.lengths[place].max(lengths[place]));
+            if let Some(place) = longer {
+                return Err(format!(
+                    "out: {}: another collector has added rows since the checkpoint {}, from which to continue would remove them: \
+                     choose another folder, or remove the checkpoint to begin again here",
+                    outputs[place].name,
+                    checkpoint.display()
+                ));
+            }
+        }
         self.events.cut(lengths[0])?;
         self.intervals.cut(lengths[1])
+    }
+
+    /// Notes that the collector that began at `started_ns` writes from here on.
+    pub fn sign(&self, started_ns: u64) -> Result<(), String> {
+        if self.writers()?.last().is_some_and(|last| last.started_ns == started_ns) {
+            return Ok(());
+        }
+        let writer = Writer { started_ns, lengths: self.lengths() };
+        let wrong = |error: io::Error| format!("out: {}: {error}", self.folder.join(COLLECTORS).display());
+        let text = serde_json::to_string(&writer).map_err(|error| wrong(error.into()))?;
+        let mut file =
+            OpenOptions::new().append(true).create(true).open(self.folder.join(COLLECTORS)).map_err(wrong)?;
+        file.write_all(format!("{text}\n").as_bytes()).map_err(wrong)
+    }
+
+    /// The collectors that wrote here, in their order. Lines that are none are passed over: former versions
+    /// wrote no such file.
+    fn writers(&self) -> Result<Vec<Writer>, String> {
+        let path = self.folder.join(COLLECTORS);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(format!("out: {}: {error}", path.display())),
+        }
     }
 
     /// Adds the rows of an interval.
@@ -139,7 +193,54 @@ impl Output {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
+
+    /// A folder with rows of two collectors, the second of which began when the first one had written this
+    /// much.
+    fn of_two(name: &str, second: u64) -> (PathBuf, Files) {
+        let folder = std::env::temp_dir().join(format!("weftline-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let add = |files: &mut Files, from: u64| {
+            files.events.write(&[json!({ "event": from }), json!({ "event": from + 1 })]).unwrap();
+        };
+        let mut files = Files::open(&folder).unwrap();
+        files.sign(1).unwrap();
+        add(&mut files, 1);
+        let mut files = Files::open(&folder).unwrap();
+        files.sign(second).unwrap();
+        add(&mut files, 3);
+        (folder, files)
+    }
+
+    #[test]
+    fn rows_that_another_collector_added_are_not_cut_off() {
+        let row = "{\"event\":1}\n".len() as u64;
+        let (folder, mut files) = of_two("others", 2);
+        let refused = files.cut([row, 0], 1, Path::new("site.1")).unwrap_err();
+        assert!(
+            refused.contains("events.jsonl: another collector has added rows since the checkpoint site.1"),
+            "{refused}"
+        );
+        assert_eq!(files.lengths(), [4 * row, 0]);
+        // What that one added is its own, and no other has written since.
+        files.cut([3 * row, 0], 2, Path::new("site.2")).unwrap();
+        assert_eq!(files.lengths(), [3 * row, 0]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_collector_cuts_off_its_own_rows_also_where_nothing_states_whose_they_are() {
+        let row = "{\"event\":1}\n".len() as u64;
+        let (folder, mut files) = of_two("own", 1);
+        assert_eq!(files.writers().unwrap(), [Writer { started_ns: 1, lengths: [0, 0] }]);
+        files.cut([3 * row, 0], 1, Path::new("site.1")).unwrap();
+        // Another one that began and wrote nothing.
+        files.sign(2).unwrap();
+        files.cut([2 * row, 0], 1, Path::new("site.1")).unwrap();
+        fs::remove_file(folder.join(COLLECTORS)).unwrap();
+        files.cut([row, 0], 3, Path::new("site.3")).unwrap();
+        assert_eq!(files.lengths(), [row, 0]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 
     #[test]
     fn of_a_last_row_only_a_part_is_cut_off() {

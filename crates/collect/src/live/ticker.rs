@@ -58,9 +58,12 @@ impl Ticker {
                 None => saved.lengths != [0; 2],
             };
             if is_same {
-                files.cut(saved.lengths)?;
+                let checkpoint = config.checkpoint.as_deref().unwrap_or(Path::new(""));
+                files.cut(saved.lengths, saved.started_ns, checkpoint)?;
             }
         }
+        let started_ns = saved.map_or_else(now_ns, |saved| saved.started_ns);
+        files.as_ref().map_or(Ok(()), |files| files.sign(started_ns))?;
         let written = files.as_mut().map_or(Ok([0; 2]), Files::last)?;
         let known = saved.map_or([0; 2], |saved| [saved.last_event, saved.interval]);
         let [last_event, interval] = [0, 1].map(|place| written[place].max(known[place]));
@@ -77,7 +80,7 @@ impl Ticker {
             shared,
             shards,
             every: Duration::from_secs_f64(config.interval_s),
-            started_ns: saved.map_or_else(now_ns, |saved| saved.started_ns),
+            started_ns,
             process_ns: now_ns(),
             interval,
             closed_ns: [now_ns(); INTERVALS as usize],
