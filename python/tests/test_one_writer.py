@@ -7,9 +7,11 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 import texts
+from commands import start
 
 import weftline
 from weftline import _native
@@ -46,12 +48,12 @@ def writing(here):
     """Return how to start a run that ends after the test."""
     begun = []
 
-    def start(*arguments):
-        command = [sys.executable, "-m", "weftline", "run", *arguments, "--quiet"]
-        begun.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    def begin(*arguments):
+        nowhere = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        begun.append(start("run", *arguments, "--quiet", **nowhere))
         return begun[-1]
 
-    yield start
+    yield begin
     for process in begun:
         process.kill()
         process.wait()
@@ -208,7 +210,12 @@ def test_ctrl_c_during_why_is_no_difference_of_results(here, after):
     assert main(["run", "long.toml", "--out", "long", "--quiet"]) == 0
     code = "import sys; from weftline.cli.main import main; print('x', flush=True); sys.exit(main())"
     command = [sys.executable, "-c", code, "why", "long"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    heed = partial(
+        signal.signal, signal.SIGINT, signal.SIG_DFL
+    )  # which a process in the background may ignore
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed
+    )
     process.stdout.readline()
     time.sleep(0.2 + after)
     process.send_signal(signal.SIGINT)
