@@ -399,18 +399,19 @@ fn a_workload_with_a_load_that_brings_no_flow_is_warned_about() {
 fn a_job_whose_messages_fill_the_machine_is_refused_with_what_it_would_need() {
     let ring = |chunk: &str| {
         let text = format!(
-            "[topology]\nkind = \"star\"\nhosts = 32\n[[workload]]\nkind = \"collective\"\nbytes = \"64MB\"\nchunk = \"{chunk}\"\n"
+            "[topology]\nkind = \"star\"\nhosts = 32\n[[workload]]\nkind = \"collective\"\nbytes = \"640KB\"\nchunk = \"{chunk}\"\n"
         );
         load(&text)
     };
-    let machine = Bytes(16_000_000_000);
-    let message = ring("1B").fits(machine).unwrap_err();
+    let machine = Bytes(160_000_000);
+    let bytes = ring("1B");
+    let message = bytes.fits(machine).unwrap_err();
     assert!(
-        message.contains("run.memory: the run would need about") && message.contains("has 16GB"),
+        message.contains("run.memory: the run would need about") && message.contains("has 160MB"),
         "{message}"
     );
     assert_eq!(ring("4KB").fits(machine), Ok(()));
-    assert_eq!(ring("1B").fits(Bytes(1_000_000_000_000)), Ok(()));
+    assert_eq!(bytes.fits(Bytes(10_000_000_000)), Ok(()));
 }
 
 #[test]
