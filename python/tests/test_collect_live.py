@@ -159,7 +159,8 @@ def test_digests_in_ipv4_ids_give_the_path(tmp_path):
     options = ("--pint-ipv4-id", "--plan", plan_file, "--topology", topology)
     done = subprocess.run(command(capture, *options), capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "67 68 69 70 71" in done.stdout and "PINT: 400 digests, 1 paths known" in done.stdout
+    assert found.summary["names"]["67"] == "s3"
+    assert "s3 s4 s5 s6 s7" in done.stdout and "PINT: 400 digests, 1 paths known" in done.stdout
 
 
 def test_a_network_alone_is_enough_for_the_switches_of_digests(tmp_path):

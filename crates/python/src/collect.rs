@@ -55,9 +55,12 @@ pub fn collect(
     py.detach(|| {
         interruptible(move || {
             let decoder = plan.map(|plan| shared_decoder(&plan, topology.as_deref())).transpose()?;
+            let (decoder, names) = decoder.unzip();
             let shards = shards.unwrap_or_else(usual_shards);
             let collector = ParallelCollector::start(markers, memory, shards, decoder.as_ref());
-            run(captures, points, collector.map_err(input)?)
+            let mut found = run(captures, points, collector.map_err(input)?)?;
+            name_switches(&mut found, names);
+            Ok(found.to_string())
         })
     })
 }
@@ -67,7 +70,14 @@ fn usual_shards() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| (cores.get() - 1).clamp(1, 4))
 }
 
-fn run(captures: Vec<PathBuf>, points: Points, mut collector: ParallelCollector) -> PyResult<String> {
+/// Adds the names of the switches of a plan's topology to the summary, as `pint decode` has them.
+fn name_switches(found: &mut Value, names: Option<Value>) {
+    if let Some(names) = names.filter(|names| names.as_object().is_some_and(|names| !names.is_empty())) {
+        found["summary"]["names"] = names;
+    }
+}
+
+fn run(captures: Vec<PathBuf>, points: Points, mut collector: ParallelCollector) -> PyResult<Value> {
     let mut read: Vec<Value> = Vec::new();
     let mut series = Series::open(captures, points).map_err(input)?;
     while let Some(mut turn) = series.next_turn().map_err(input)? {
@@ -94,13 +104,15 @@ fn run(captures: Vec<PathBuf>, points: Points, mut collector: ParallelCollector)
     }
     let mut found = collector.finish().map_err(failed)?;
     found["summary"]["captures"] = read.into();
-    Ok(found.to_string())
+    Ok(found)
 }
 
 /// A collector of what arrives: its threads run until `finish`.
 #[pyclass(module = "weftline._native")]
 pub struct LiveCollector {
     live: Option<Live>,
+    /// Of the switches of a plan's topology, by their numbers.
+    names: Option<Value>,
 }
 
 #[pymethods]
@@ -110,9 +122,9 @@ impl LiveCollector {
     fn new(py: Python<'_>, config: &str) -> PyResult<LiveCollector> {
         let config: Config = serde_json::from_str(config).map_err(input)?;
         let decoder = |plan: &String| shared_decoder(plan, config.topology.as_deref());
-        let decoder = py.detach(|| config.plan.as_ref().map(decoder).transpose())?;
+        let (decoder, names) = py.detach(|| config.plan.as_ref().map(decoder).transpose())?.unzip();
         let live = py.detach(|| Live::start(config, decoder.as_ref())).map_err(input)?;
-        Ok(LiveCollector { live: Some(live) })
+        Ok(LiveCollector { live: Some(live), names })
     }
 
     /// The inputs by name.
@@ -136,7 +148,9 @@ impl LiveCollector {
     /// Stops and returns all findings, as JSON.
     fn finish(&mut self, py: Python<'_>) -> PyResult<String> {
         let live = self.live.take().ok_or_else(|| failed("the collector has ended"))?;
-        Ok(py.detach(|| live.finish()).map_err(failed)?.to_string())
+        let mut found = py.detach(|| live.finish()).map_err(failed)?;
+        name_switches(&mut found, self.names.take());
+        Ok(found.to_string())
     }
 }
 

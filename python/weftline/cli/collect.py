@@ -164,7 +164,7 @@ def _show(found: Collected, options: argparse.Namespace, plan: str | None) -> No
         return
     captures = found.summary["captures"]
     several = len({capture["point"] for capture in captures}) > 1
-    tables = (_paths(found.paths, several), _hops(found.hops), _pint(found.pint, plan))
+    tables = (_paths(found.paths, several), _hops(found.hops), _pint(found, plan))
     for text in (*tables, _events(found.events, several), _sources(found.sources), _points(captures)):
         if text:
             print(text, end="\n\n")
@@ -375,14 +375,16 @@ def _hop(row: dict[str, Any]) -> str:
     return f"node {_text(row['node'])}"
 
 
-def _pint(reports: list[dict[str, Any]], plan: str | None) -> str:
+def _pint(collected: Collected, plan: str | None) -> str:
     from weftline import pint
     from weftline.cli.pint_decode import CEILING, CEILING_NOTE, report_rows
 
+    reports = collected.pint
     if not reports or plan is None:
         return ""
+    names = collected.summary.get("names", {})
     queries = {query["name"]: query for query in pint.Plan.open(plan).facts()["queries"]}
-    rows = [row for report in reports for row in report_rows(report, {}, queries)]
+    rows = [row for report in reports for row in report_rows(report, names, queries)]
     note = f"\n{CEILING_NOTE}" if any(CEILING in row[-1] for row in rows[:SHOWN_ROWS]) else ""
     found = (query for report in reports for query in report["queries"].values())
     if any("candidates" in query and query["digests"] and not query["hops"] for query in found):

@@ -132,12 +132,21 @@ pub fn paths(plan: &pint::plan::Plan, knowledge: &mut Knowledge) -> PyResult<Pat
     Ok(decoder)
 }
 
-/// The decoder of a plan's text for a collector of packets, which may get the switches from a topology.
-pub fn shared_decoder(text: &str, topology: Option<&Path>) -> PyResult<weftline_collect::pint::Decoder> {
+/// The decoder of a plan's text for a collector of packets, which may get the switches from a topology, and
+/// their names.
+pub fn shared_decoder(
+    text: &str,
+    topology: Option<&Path>,
+) -> PyResult<(weftline_collect::pint::Decoder, Json)> {
     let plan = pint::plan::Plan::open(text, "plan").map_err(input)?;
     let mut knowledge = Knowledge::read(topology, false, false, false)?;
     let paths = Arc::new(paths(&plan, &mut knowledge)?);
-    Ok(weftline_collect::pint::Decoder { plan: Arc::new(plan), paths })
+    Ok((weftline_collect::pint::Decoder { plan: Arc::new(plan), paths }, names(&knowledge)))
+}
+
+/// The names of switches, by their numbers.
+fn names(knowledge: &Knowledge) -> Json {
+    knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect()
 }
 
 /// Maximum number of entries of the input that are reported.
@@ -309,8 +318,6 @@ fn collected<D: pint::collector::Paths>(
     }
     let counts = collector.counts();
     let (decoded, tally) = (&outputs.decoded_after, &outputs.tally);
-    let names: serde_json::Map<String, Json> =
-        knowledge.ground.names.iter().map(|(id, name)| (id.to_string(), json!(name))).collect();
     let summary = json!({
         "rows": rows,
         "flows": tally.flows(),
@@ -338,7 +345,7 @@ fn collected<D: pint::collector::Paths>(
         },
         "refused": refused,
         "warnings": knowledge.ground.warnings,
-        "names": names,
+        "names": names(knowledge),
         "events": outputs.events,
         "reports": outputs.shown,
     });
