@@ -27,7 +27,8 @@ const NS_PER_WINDOW: f64 = 500.0;
 const ROWS_OF_PORT_EVENTS: usize = 3;
 const ROWS_OF_DISCIPLINE: usize = 8;
 const ROWS_OF_CONTROLLER: usize = 4;
-/// Work at intervals that takes this many seconds on the machine of the tables, and most of the run, gets a warning.
+/// Work at intervals that takes this many seconds on the machine of the tables, and most of the run, gets a
+/// warning.
 const WORTH_A_WARNING: f64 = 10.0;
 
 /// Something done at intervals.
@@ -48,8 +49,8 @@ impl Recurring {
         Work { seconds: times * self.ns / 1e9, rows, packet_hops }
     }
 
-    /// "measure.queues.every = 1us: 1.2e9 rows of series.parquet in 1200s of simulated time, about 93 % of the
-    /// estimated CPU time of the run". `planned`: estimated CPU time of the run.
+    /// "measure.queues.every = 1us: 1.2e9 rows of series.parquet in 1200s of simulated time, about 93 % of
+    /// the estimated CPU time of the run". `planned`: estimated CPU time of the run.
     fn text(&self, time: Time, planned: f64) -> String {
         let Work { seconds, rows, packet_hops } = self.work(time);
         let time = Time(two_digits(time.0));
@@ -160,7 +161,8 @@ pub(super) fn work(scenario: &Scenario, time: Time) -> Work {
     })
 }
 
-/// CPU time relative to that of the run, which is the same on any machine: the tables of costs have the seconds of one machine.
+/// CPU time relative to that of the run, which is the same on any machine: the tables of costs have the seconds
+/// of one machine.
 fn of_run(seconds: f64, planned: f64) -> String {
     let share = seconds / planned;
     let relative = match share < 2.0 {
