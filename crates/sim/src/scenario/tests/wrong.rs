@@ -256,71 +256,6 @@ fn irn_has_a_short_timeout_below_the_other_one_and_a_cap_above_zero() {
 }
 
 #[test]
-fn jobs_that_share_hosts_unknowingly_are_warned_about() {
-    let job = "[[workload]]\nkind = \"collective\"\n";
-    let other = format!("{job}group = \"other\"\n");
-    let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
-    let hosts = "hosts = \"1-3\"\n";
-    let found = warnings(&format!("{job}ranks = 2\n{other}{hosts}"));
-    let expected = "workload.2: it shares 1 of its 3 hosts, given by `hosts`, with workload.1, which has them by `ranks`: \
-                    both use their links; to keep the jobs apart, give both `ranks`, or each its own `hosts`";
-    assert_eq!(found, [expected]);
-    let found = warnings(&format!("{job}{hosts}{other}hosts = \"2,3\"\nranks = 2\n"));
-    assert!(found[0].starts_with("workload.2: it shares all of its 2 hosts, given by `ranks`"), "{found:?}");
-    // Hosts that both list, and hosts that are not the same.
-    assert_eq!(warnings(&format!("{job}{hosts}{other}{hosts}")), [""; 0]);
-    assert_eq!(warnings(&format!("{job}hosts = \"2,3\"\n{other}ranks = 2\n")), [""; 0]);
-}
-
-#[test]
-fn queues_that_no_packet_fits_and_links_that_lose_many_packets_are_warned_about() {
-    let warnings = |text: &str| load_with(&format!("{STAR}{text}"), &[]).ok().unwrap().warnings;
-    let found = warnings(
-        "[transport]\nkind = \"ndp\"\n[switch]\nqueue = { kind = \"priority\", limit = \"1499B\" }\n",
-    );
-    let expected = "switch.queue.limit: ports of kind \"priority\" with 1.499KB have no room for a full packet of ndp (1500 B): \
-                    none ever passes";
-    assert_eq!(found, [expected]);
-    let found =
-        warnings("[transport]\nkind = \"tcp\"\n[switch]\nqueue = { kind = \"fifo\", limit = \"100B\" }\n");
-    assert!(found[0].contains("a full packet of tcp (1514 B): none ever passes"), "{found:?}");
-    let class = |class: u8| {
-        let queue = format!("{{ kind = \"priority\", trim_class = {class} }}");
-        warnings(&format!("[transport]\nkind = \"ndp\"\nclass = 2\n[switch]\nqueue = {queue}\n"))
-    };
-    assert!(class(1)[0].contains("acknowledgements and pulls wait with the data"), "{:?}", class(1));
-    assert_eq!(class(2), [""; 0]);
-    assert!(class(3)[0].contains("data wait with the headers"), "{:?}", class(3));
-    // Over two links: 0.8^2 of the packets arrive, and 0.8^4 of the SYNs are answered; seven are sent.
-    let lossy = |rest: &str| warnings(&format!("[transport]\nkind = \"tcp\"\n{rest}"));
-    let found = lossy("syn_retries = 6\n[failures]\nloss = 0.2\n");
-    assert!(
-        found[0].contains("2 links, 64.00 % of the packets of tcp arrive and 40.96 % are answered"),
-        "{found:?}"
-    );
-    assert!(
-        found[0].contains("2.50 % of the connections over such a path are aborted before they open"),
-        "{found:?}"
-    );
-    assert!(!lossy("syn_retries = 100\n[failures]\nloss = 0.2\n")[0].contains("aborted"));
-    assert_eq!(lossy("[failures]\nloss = 0.01\n"), [""; 0]);
-}
-
-#[test]
-fn keys_of_plb_without_it_and_those_of_another_signal_are_warned_about() {
-    let warnings = |keys: &str| load(&format!("{STAR}[transport]\nkind = \"tcp\"\n{keys}")).warnings;
-    assert_eq!(
-        warnings("plb_rounds = 3\n"),
-        ["transport.plb_rounds has no effect here: set plb = \"delay\" or \"marks\""]
-    );
-    assert_eq!(
-        warnings("plb = \"delay\"\nplb_share = 0.4\n"),
-        ["transport.plb_share has no effect here: set plb = \"marks\""]
-    );
-    assert!(warnings("plb_share = 0.5\n").is_empty());
-}
-
-#[test]
 fn plb_by_marks_needs_ecn() {
     assert_eq!(
         problems("[transport]\nkind = \"tcp\"\nplb = \"marks\"\n"),
@@ -408,76 +343,6 @@ fn cebinae_refuses_shares_outside_their_range_and_rounds_that_control_cannot_mee
 }
 
 #[test]
-fn a_buffer_that_cannot_drain_in_a_round_is_warned_about() {
-    let queue = |round| {
-        format!(
-            "{STAR}[transport]\nrecovery = \"selective-repeat\"\n[switch]\npfc = {{ enabled = false }}\nqueue = {{ kind = \"cebinae\", packets = 9000, deadline = \"1us\", round = \"{round}\" }}\n"
-        )
-    };
-    assert_eq!(load(&queue("2ms")).warnings, [""; 0]);
-    let warnings = load(&queue("1ms")).warnings;
-    assert!(warnings[0].contains("cannot drain in a round of 1ms: it needs 1.08ms"), "{warnings:?}");
-    assert_eq!(load(&queue("auto")).warnings, [""; 0]);
-}
-
-#[test]
-fn failures_name_links_and_switches_that_exist() {
-    let event = |text: &str| problems(&format!("[[failures.event]]\n{text}\n"));
-    let star = load(STAR);
-    let switch = star.network.topology.nodes[4].name.clone();
-    assert_eq!(
-        event(&format!("at = \"1ms\"\nlink = [\"host0\", \"host1\"]\nswitch = \"{switch}\"")),
-        [
-            "s.toml:6: failures.event.0: expected link = [\"leaf0\", \"spine1\"], switch = \"spine1\" or random = 1"
-        ]
-    );
-    assert_eq!(
-        event("at = \"1ms\"\nlink = [\"host0\", \"host1\"]"),
-        ["s.toml:8: failures.event.0.link: there is no link between host0 and host1"]
-    );
-    assert_eq!(
-        event("at = \"1ms\"\nchange = \"rate\"\nlink = [\"host0\", \"host1\"]")[0],
-        "s.toml:6: failures.event.0.rate: missing: change = \"rate\" needs the new rate"
-    );
-    assert_eq!(
-        event("at = \"1ms\"\nswitch = \"host0\""),
-        ["s.toml:8: failures.event.0.switch: host0 is a host: expected the name of a switch"]
-    );
-    let drawn = "(* stands for any text only with random = N, which draws N of what matches)";
-    for (key, names) in [("link", "[\"host*\", \"host1\"]"), ("switch", "\"host*\"")] {
-        let found = event(&format!("at = \"1ms\"\n{key} = {names}"));
-        let expected =
-            format!("failures.event.0.{key}: unknown node \"host*\": did you mean \"host0\"? {drawn}");
-        assert!(found.len() == 1 && found[0].ends_with(&expected), "{found:?}");
-    }
-    assert_eq!(
-        event("at = \"1ms\"\nrandom = 2"),
-        ["s.toml:8: failures.event.0.random: 2 of 0 links that the names stand for"]
-    );
-    assert_eq!(
-        event("at = \"1ms\"\nrandom = 9\nswitch = \"*\""),
-        ["s.toml:8: failures.event.0.random: 9 of 1 switches that the name stands for"]
-    );
-    assert_eq!(
-        event(&format!("at = \"1ms\"\nswitch = \"{switch}\"\nchange = \"up\"\nlasts = \"1ms\"")),
-        ["s.toml:10: failures.event.0.lasts: has no effect with change = \"up\""]
-    );
-    let job = "[[workload]]\nkind = \"collective\"\n";
-    assert_eq!(
-        problems(&format!("{job}ranks = 3\n{job}ranks = 2\n")),
-        ["s.toml:11: workload.2.ranks: 2 ranks, but other jobs have taken 3 of the 4 hosts"]
-    );
-    assert_eq!(
-        problems(&format!("{job}ranks = 1\n")),
-        ["s.toml:8: workload.1.ranks: a job needs at least 2 hosts, found 1"]
-    );
-    assert_eq!(
-        event("switch = \"host0\""),
-        ["s.toml:6: failures.event.0.at: missing: expected a time such as \"1ms\""]
-    );
-}
-
-#[test]
 fn a_degraded_rate_gets_its_marking_thresholds() {
     let switch = load(STAR).network.topology.nodes[4].name.clone();
     let more = format!(
@@ -558,95 +423,6 @@ fn a_wrong_value_next_to_right_keys_is_one_problem() {
 }
 
 #[test]
-fn hosts_that_failures_cut_off_for_good_are_named() {
-    let fabric = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\n";
-    let event = |text: &str| format!("[[failures.event]]\nat = \"1ms\"\n{text}\n");
-    let found = |topology: &str, events: &[&str]| -> Vec<String> {
-        let events: String = events.iter().map(|text| event(text)).collect();
-        let text = format!("{topology}[[workload]]\nkind = \"permutation\"\n{events}");
-        let warnings = load(&text).warnings.into_iter();
-        warnings.filter(|text| text.contains("no path leads from")).collect()
-    };
-    let of = |events: &[&str]| found(fabric, events);
-    let host = "link = [\"host4\", \"leaf1\"]";
-    let one = of(&[host]);
-    assert_eq!(one.len(), 1);
-    assert!(
-        one[0].starts_with("failures: from 1ms on no path leads from the other hosts to host4, since"),
-        "{one:?}"
-    );
-    assert_eq!(of(&[&format!("{host}\nlasts = \"5us\"")]), [""; 0], "it comes back");
-    assert_eq!(of(&[&format!("{host}\n[run]\nuntil = \"1ms\"")]), [""; 0], "the run ends before");
-    assert_eq!(
-        of(&["link = [\"leaf0\", \"spine0\"]", "switch = \"spine0\""]),
-        [""; 0],
-        "the other spine is left"
-    );
-    // Two parts of three hosts, one of which is named; a leaf takes its hosts with it.
-    let halves = of(&["switch = \"spine0\"", "switch = \"spine1\""]);
-    assert!(
-        halves[0].contains("host3, host4, host5, since") || halves[0].contains("host0, host1, host2, since")
-    );
-    assert!(of(&["switch = \"leaf0\""])[0].contains("hosts to host0, host1, host2, since"));
-    // Planes: the other NIC is left, until both links are down.
-    let planes = "[topology]\nkind = \"hpn\"\nsegments = 1\nnodes_per_segment = 2\ngpus = 2\nspines = 2\n";
-    let topology = load(&format!("{planes}[[workload]]\nkind = \"permutation\"\n"));
-    let topology = &topology.network.topology;
-    let ports = topology.ports();
-    let name = |node: u32| &topology.nodes[node as usize].name;
-    let link = |&(_, leaf): &(u32, u32)| format!("link = [\"{}\", \"{}\"]", name(0), name(leaf));
-    let links: Vec<String> = ports[0].iter().map(link).collect();
-    assert_eq!(links.len(), 2, "{links:?}");
-    assert_eq!(found(planes, &[&links[0]]), [""; 0]);
-    assert!(
-        found(planes, &[&links[0], &links[1]])[0]
-            .contains("no path leads from the other hosts to host0, since")
-    );
-    let more = of(&["switch = \"leaf0\"", host]);
-    assert!(more[0].contains("host0, host1, host2, 1 more, since"), "{more:?}");
-}
-
-#[test]
-fn flows_that_need_a_host_which_is_cut_off_are_named_with_it() {
-    let text = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 3\nextra_hosts = 1\n[transport]\n\
-                kind = \"fastpass\"\n[[workload]]\nkind = \"permutation\"\n[[failures.event]]\nat = \"1ms\"\n\
-                link = [\"host6\", \"leaf0\"]\n";
-    let warnings = load(text).warnings;
-    let cut = warnings.iter().find(|text| text.contains("no path leads from")).expect("a warning");
-    assert!(cut.contains("All flows of fastpass need host6 (transport.arbiter)."), "{cut}");
-}
-
-#[test]
-fn hosts_are_cut_off_from_the_time_at_which_what_is_never_repaired_went_down() {
-    let found = |events: &[(&str, &str)], until: &str| -> Vec<String> {
-        let list = events.iter().map(|(at, text)| format!("[[failures.event]]\nat = \"{at}\"\n{text}\n"));
-        let text = format!(
-            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[[workload]]\n\
-             kind = \"permutation\"\n{}[run]\nuntil = \"{until}\"\n",
-            list.collect::<String>()
-        );
-        let warnings = load(&text).warnings.into_iter();
-        warnings.filter(|text| text.contains("no path leads from")).collect()
-    };
-    let begins = |text: &str, found: Vec<String>| assert!(found[0].starts_with(text), "{found:?}");
-    let (host, other) = ("link = [\"host0\", \"leaf0\"]", "link = [\"host3\", \"leaf1\"]");
-    let short = "link = [\"host3\", \"leaf1\"]\nlasts = \"1us\"";
-    let expected = "failures: from 1ms on no path leads from the other hosts to host0, since";
-    begins(expected, found(&[("1ms", host), ("900ms", short)], "flows-done"));
-    begins(expected, found(&[("1ms", host), ("6ms", short)], "5ms"));
-    assert_eq!(found(&[("1ms", short), ("6ms", host)], "5ms"), [""; 0], "the run ends before");
-    // Repaired after the end of the run, so that it is not down for good.
-    assert_eq!(found(&[("1ms", &format!("{host}\nlasts = \"9ms\""))], "5ms"), [""; 0]);
-    // Without the second spine there is no path.
-    let spines = [("1ms", "switch = \"spine0\""), ("3ms", "switch = \"spine1\"")];
-    begins("failures: from 3ms on no path leads", found(&spines, "flows-done"));
-    begins(
-        "failures: no path leads from the other hosts to host0 (from 1ms on), host3 (from 2ms on), since",
-        found(&[("2ms", other), ("1ms", host)], "flows-done"),
-    );
-}
-
-#[test]
 fn flows_without_end_need_the_end_of_the_run() {
     let bulk = "[[workload]]\nkind = \"bulk\"\n";
     assert_eq!(
@@ -657,36 +433,6 @@ fn flows_without_end_need_the_end_of_the_run() {
     );
     assert_eq!(problems(&format!("{bulk}size = \"1MB\"\n")), [""; 0]);
     assert_eq!(problems(&format!("{bulk}[run]\nuntil = \"1ms\"\n")), [""; 0]);
-}
-
-#[test]
-fn layers_that_are_reduced_over_the_network_are_named() {
-    let found = |gpus: u32, keys: &str| -> Vec<String> {
-        let text = format!(
-            "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = {gpus}\nnodes_per_segment = 2\nspines = 2\n[[workload]]\n\
-             kind = \"training\"\nlayers = 4\nhidden = 64\nsequence = 32\nmessages = false\n{keys}"
-        );
-        load(&text).warnings.into_iter().filter(|text| text.contains("tensor = ")).collect()
-    };
-    const NVLINK: &str = "scale_up_rate = \"3.6Tbps\"\n";
-    assert_eq!(found(4, &format!("{NVLINK}tensor = 4\n")), [""; 0]);
-    assert_eq!(found(4, &format!("{NVLINK}tensor = 2\n")), [""; 0]);
-    assert_eq!(found(4, "tensor = 1\n"), [""; 0]);
-    let wide = found(4, &format!("{NVLINK}tensor = 8\n"));
-    assert!(
-        wide[0].contains("tensor = 8: a domain has 4 ranks, so that groups reduce the results of"),
-        "{wide:?}"
-    );
-    let torn = found(6, &format!("{NVLINK}tensor = 4\ndata = 2\n"));
-    assert!(
-        torn[0].contains("tensor = 4: groups do not fit into domains of 6 ranks, so that some groups"),
-        "{torn:?}"
-    );
-    let without = found(4, "tensor = 4\n");
-    assert!(
-        without[0].contains("without scale_up_rate the GPUs of a node reach each other over"),
-        "{without:?}"
-    );
 }
 
 #[test]
@@ -705,37 +451,6 @@ fn a_domain_of_a_training_job_needs_the_rate_within_domains() {
     assert_eq!(found("domain = 2\nscale_up_rate = \"1Tbps\"\n"), [""; 0]);
     // As former versions wrote it into scenarios with every value in force.
     assert_eq!(found("domain = \"auto\"\n"), [""; 0]);
-}
-
-#[test]
-fn jobs_of_one_group_are_warned_about() {
-    let found = |groups: [&str; 3]| -> Vec<String> {
-        let job = |group| format!("[[workload]]\nkind = \"collective\"\nhosts = \"0-1\"\n{group}\n");
-        let text = format!("{STAR}{}", groups.map(job).concat());
-        load(&text).warnings.into_iter().filter(|text| text.contains(".group: ")).collect()
-    };
-    let equal = found(["", "group = \"other\"", ""]);
-    assert_eq!(equal.len(), 1, "{equal:?}");
-    assert!(equal[0].starts_with("workload.3.group: workload 1 is a job of the group \"collective\", too: "));
-    assert_eq!(found(["group = \"a\"", "group = \"b\"", ""]), [""; 0]);
-    let flows = "[[workload]]\nkind = \"permutation\"\n[[workload]]\nkind = \"permutation\"\n";
-    assert_eq!(load(&format!("{STAR}{flows}")).warnings, [""; 0], "these are no jobs");
-}
-
-#[test]
-fn losses_that_only_timeouts_find_are_warned_about() {
-    let found = |keys: &str, more: &str| -> Vec<String> {
-        let text = format!("{STAR}[transport]\nrecovery = \"selective-repeat\"\nreordering = {keys}\n{more}");
-        load(&text).warnings.into_iter().filter(|text| text.contains("transport.reordering")).collect()
-    };
-    const LOSSY: &str = "[failures]\nloss = 0.001\n";
-    let late = found("4096", LOSSY);
-    assert!(
-        late[0].starts_with("transport.reordering: 4096 packets must arrive before one counts as lost"),
-        "{late:?}"
-    );
-    assert_eq!(found("3", LOSSY), [""; 0]);
-    assert_eq!(found("4096", ""), [""; 0], "pauses keep all packets");
 }
 
 #[test]
@@ -815,49 +530,4 @@ fn headroom_is_set_aside_for_each_class_that_workloads_use() {
         error.contains("s0 need ") && error.contains(" of headroom and reserve for PFC in 2 classes, but"),
         "{error}"
     );
-}
-
-#[test]
-fn headroom_that_cannot_take_what_arrives_after_a_pause_deserves_a_look() {
-    let warnings = |text: &str| load(&format!("{STAR}{text}")).warnings;
-    let of = |pfc: &str| warnings(&format!("[switch]\npfc = {{ {pfc} }}\n"));
-    for small in ["headroom_factor = 1", "headroom_factor = 2, headroom_extra = false"] {
-        let found = of(small);
-        assert!(found[0].starts_with("switch.pfc: headroom is "), "{found:?}");
-        assert!(found[0].contains("switches may drop packets although PFC is on"), "{found:?}");
-    }
-    for fine in ["headroom_factor = 2", "headroom_factor = 3", "headroom_factor = 0, enabled = false"] {
-        assert!(!of(fine).iter().any(|text| text.contains("headroom")), "{fine}");
-    }
-    let compat = warnings("[compat]\nlike = \"hpcc-ns3\"\n[switch]\npfc = { headroom_factor = 1 }\n");
-    assert!(!compat.iter().any(|text| text.contains("headroom")), "{compat:?}");
-}
-
-#[test]
-fn thresholds_that_keep_a_link_from_being_filled_deserve_a_look() {
-    let of = |rate: &str, delay: &str, ecn: &str| {
-        let link = format!("topology.host_link = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n");
-        let transport = "[transport]\nkind = \"tcp\"\ncontroller = { kind = \"dctcp\" }\n";
-        let star = STAR.replace("hosts = 4\n", &format!("hosts = 4\n{}", link.replace("topology.", "")));
-        let scenario = load(&format!("{star}{transport}[switch]\necn = {{ {ecn} }}\n"));
-        scenario
-            .warnings
-            .into_iter()
-            .filter(|text| text.starts_with("switch.ecn: at ports"))
-            .collect::<Vec<_>>()
-    };
-    // Below 10 Gb/s the thresholds of auto are those of 10 Gb/s.
-    assert_eq!(of("100Mbps", "100us", ""), [""; 0]);
-    let found = of("100Mbps", "100us", "kmin = \"300B\", kmax = \"300B\"");
-    assert!(
-        found[0].starts_with("switch.ecn: at ports of 100Mbps every packet is marked above a queue of 300B (kmax), less than a full packet"),
-        "{found:?}"
-    );
-    let found = of("10Gbps", "1ms", "");
-    assert!(
-        found[0].contains("30KB (kmax), less than 714.718KB, ") && found[0].contains("flows of \"dctcp\""),
-        "{found:?}"
-    );
-    assert_eq!(of("10Gbps", "10us", ""), [""; 0]);
-    assert!(of("100Mbps", "1ms", "kmin = \"400B\", kmax = \"1.6KB\"")[0].contains("(kmax), less than 7."));
 }
