@@ -1,4 +1,4 @@
-//! Whole scenarios: the one of the contract and what follows from others; mistakes are in `wrong`, warnings in `warned`, laws of the reader in `drawn`.
+//! Whole scenarios. Mistakes are in `wrong`, warnings in `warned`, laws of the reader in `drawn`.
 
 mod codes;
 mod drawn;
