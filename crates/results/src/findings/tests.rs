@@ -80,8 +80,8 @@ fn a_run_that_is_given_up_says_for_how_long_nothing_was_delivered_and_which_link
     let repaired = Silence { waited: Time::from_ms(5000), after_change: true, ..plain.clone() };
     assert_eq!(
         silent(&repaired, &names),
-        "no payload was delivered for 5s after the last change of a link or switch (the time without a delivery before it, which is longer than \
-         run.stall = 100ms)"
+        "no payload was delivered for 5s after the last change of a link or switch (the time without a delivery before it, \
+         which is longer than run.stall = 100ms)"
     );
     let packet = Rate(1).transmission_time(1500);
     let slow = SlowPort { node: 0, local: 0, peer: 1, rate: Rate(1), packet };
