@@ -143,7 +143,8 @@ def _edits(a: str, b: str) -> int:
     """Return the edit distance (insert, delete, replace, swap two neighbours), case ignored."""
     a, b = a.lower()[:_COMPARED], b.lower()[:_COMPARED]
     # Distances of what is read of `a`, without and with its last letter, from each beginning of `b`.
-    before, row = [], list(range(len(b) + 1))
+    before: list[int] = []
+    row = list(range(len(b) + 1))
     for i, x in enumerate(a):
         following = [i + 1]
         for j, y in enumerate(b):

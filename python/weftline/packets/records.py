@@ -196,8 +196,8 @@ def _layout(file: str, header: list[str]) -> Layout:
         if column not in places:
             expected = list(_COLUMNS[column])
             # A header may have more words than the known name, or the other way round.
-            pairs = ((nearest_key(wanted, names), wanted) for wanted in expected)
-            pairs = itertools.chain(pairs, ((name, nearest_key(name, expected)) for name in names))
+            asked = ((nearest_key(wanted, names), wanted) for wanted in expected)
+            pairs = itertools.chain(asked, ((name, nearest_key(name, expected)) for name in names))
             near = next((f'of "{name}", did you mean "{of}"? ' for name, of in pairs if name and of), "")
             raise InputError(
                 f"{file}: line 1: no column says {column}: {near}expected one of {', '.join(expected)}"
