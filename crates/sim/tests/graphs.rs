@@ -458,6 +458,38 @@ fn an_interrupted_run_has_no_rows_of_messages_that_never_started() {
     assert!(kept.flows.len() < 30 * 16 * 2500, "{}", kept.flows.len());
 }
 
+/// Whether messages have rows changes no count: those that wait for others count from when their job begins.
+#[test]
+fn counts_of_flows_do_not_depend_on_whether_messages_have_rows() {
+    let counts = |until: &str, keys: &str, threads: usize| {
+        let job = "operation = \"all-reduce\"\nbytes = \"400KB\"\nrepeat = 3";
+        let run = format!("[run]\nuntil = {until}\n");
+        let (kept, outcome, _) = on_threads(&format!("{}\n{keys}{run}", scenario(job)), threads);
+        (
+            kept.flows.len() as u64,
+            [outcome.flows, outcome.flows_done, outcome.flows_not_due],
+            outcome.fingerprint,
+        )
+    };
+    // 30 steps of 16 messages, three times.
+    let all = 3 * 30 * 16;
+    for (until, [min, max]) in
+        [("\"20us\"", [0, 480]), ("\"200us\"", [1, all]), ("\"flows-done\"", [all, all])]
+    {
+        let (rows, counted, fingerprint) = counts(until, "", 1);
+        assert_eq!((rows, counted[0], counted[2]), (all, all, 0), "{until}");
+        assert!((min..=max).contains(&counted[1]), "{until}: {counted:?}");
+        for threads in [1, 2] {
+            assert_eq!(counts(until, "messages = false\n", threads), (0, counted, fingerprint), "{until}");
+        }
+    }
+    // A job that begins after the end of the run.
+    for keys in ["", "messages = false\n"] {
+        let keys = format!("start = \"1ms\"\n{keys}");
+        assert_eq!(counts("\"20us\"", &keys, 1).1, [0, 0, all], "{keys}");
+    }
+}
+
 /// What runs print of these jobs of files, each on hosts of its own around one switch, whose ranks have stalled.
 fn stalled(jobs: &[&str], events: &str) -> Vec<String> {
     let test = format!("{}-{:?}", std::process::id(), std::thread::current().id());

@@ -202,8 +202,8 @@ SUMMARY = {
     ),
     "flows_not_due": (
         "key of summary.json",
-        "Flows whose start lies after the end of the run, and messages of jobs without rows (messages = "
-        "false) that had not begun: not counted, and without rows in flows.parquet.",
+        "Flows whose start lies after the end of the run, and messages of jobs that had not begun: not "
+        "counted, and without rows in flows.parquet.",
     ),
     "file_digests": (
         "key of summary.json",

@@ -25,12 +25,14 @@ impl Simulation {
         };
         let on_wire: Vec<Vec<OnWire>> = self.regions.iter_mut().map(&mut take_apart).collect();
         let sum = |what: fn(&Region) -> u64| self.regions.iter().map(|region| what(region)).sum::<u64>();
-        let recorded = sum(|r| r.net.recorder.flows_recorded);
+        // Messages that wait for others count in any case; in an interrupted run none do.
+        let unstarted = if ending == Ending::Interrupted { 0 } else { self.unstarted_without_rows() };
+        let flows = sum(|r| r.net.recorder.flows_recorded) + unstarted;
         let mut outcome = Outcome {
             ending,
             end: self.now,
-            flows: recorded,
-            flows_not_due: self.flows.not_counted(recorded),
+            flows,
+            flows_not_due: self.flows.not_counted(flows),
             flows_done: sum(|r| r.net.recorder.flows_done),
             events: sum(|r| r.net.events_handled()),
             packet_hops: sum(|r| r.net.sent().0),

@@ -93,11 +93,11 @@ impl Flows {
         &self.size
     }
 
-    /// Flows that the run ended before, `recorded` being those that had started or waited for others. About,
+    /// Flows that the run ended before, `counted` being those that had started or waited for others. About,
     /// where what is still to come is not drawn beforehand.
-    pub fn not_counted(&self, recorded: u64) -> u64 {
+    pub fn not_counted(&self, counted: u64) -> u64 {
         let all = if self.upcoming.is_some() { self.expected() } else { self.announced };
-        all.saturating_sub(recorded)
+        all.saturating_sub(counted)
     }
 
     /// Whether all flows have been announced and all of these are done.

@@ -55,6 +55,8 @@ struct Playing {
     busy: FxHashMap<u32, Time>,
     /// Messages that ranks here have sent, less those that have come to ranks here.
     under_way: i64,
+    /// Flows of it that have started here.
+    flows: u64,
 }
 
 /// By (sender, receiver, channel): the flow that opened the connection.
@@ -174,6 +176,12 @@ impl Graphs {
         self.playing.iter().map(|playing| playing.player.graph().messages()).collect()
     }
 
+    /// Visits every number that is counted up.
+    pub fn each_number(&mut self, visit: &mut impl FnMut(&mut u64)) {
+        visit(&mut self.started);
+        self.playing.iter_mut().for_each(|playing| visit(&mut playing.flows));
+    }
+
     /// Those of these messages of a graph that a host here never started.
     pub fn record_unstarted(
         &self,
@@ -240,6 +248,7 @@ impl Region {
             heeds_acknowledgements,
             busy,
             under_way: 0,
+            flows: 0,
         });
         let index = self.graphs.playing.len() - 1;
         let mut effects = std::mem::take(&mut self.graphs.effects);
@@ -330,6 +339,7 @@ impl Region {
         let mut spec = graph.flow(&message);
         let flow = playing.first + number;
         self.graphs.started += 1;
+        playing.flows += 1;
         let keeps = self.settings.keeps_connections[usize::from(spec.transport)];
         if graph.fresh {
             spec.path_of = Some(playing.connections.of(&message, flow));
@@ -452,6 +462,16 @@ impl Simulation {
         all.for_each(|more| causes.append(*more));
         causes.first_flows = self.flows.first_flows.clone();
         Some(causes)
+    }
+
+    /// Messages without rows that had not started when the run ended, of jobs that had begun.
+    pub(super) fn unstarted_without_rows(&self) -> u64 {
+        let unstarted = |(place, playing): (usize, &Playing)| {
+            let graph = playing.player.graph();
+            let started = self.regions.iter().map(|region| region.graphs.playing[place].flows).sum::<u64>();
+            if graph.recorded { 0 } else { graph.flows().saturating_sub(started) }
+        };
+        self.regions[0].graphs.playing.iter().enumerate().map(unstarted).sum()
     }
 
     /// Ranks that have not ended.

@@ -117,7 +117,7 @@ fn each_number(region: &mut Region, visit: &mut impl FnMut(&mut u64)) {
     }
     net.recorder.each_number(visit);
     visit(&mut net.telemetry_bytes);
-    visit(&mut region.graphs.started);
+    region.graphs.each_number(visit);
 }
 
 impl Simulation {
