@@ -48,10 +48,7 @@ without a published number. *Not tried* rows say why.
 
 **Rules of today.** A verdict also needs a steady state of its runs, and a percentile twenty flows beyond it
 in every run (a p99 2,000). Results of hpcc-fct, hpcc-eta, pint-fig7 and pint-fig8 were
-stored before these rules: their rows may become *open* when these experiments are run again. Those of
-conga-*, drill-fct, hula-*, mphula-*, pint-isp and cebinae-prototype were stored before the recovery of TCP
-followed RFC 9937 behind NICs that are no faster than the bottleneck: their flows that lost packets are
-faster now.
+stored before these rules: their rows may become *open* when these experiments are run again.
 
 Our numbers are those of the bounds, ratios as "2 times" (the mean of the ratios seed by seed), intervals in
 brackets. The last table says how much was run of each experiment, when and by which version. Every bound with
