@@ -509,8 +509,8 @@ def test_no_two_of_64_lines_have_colour_dash_and_marker_in_common():
 def test_a_network_is_coloured_by_a_series_that_it_knows_and_that_was_measured(run):
     assert run.plot.network().spec == run.plot.network("utilisation").spec
     assert run.plot.network("queue_bytes").spec != run.plot.network().spec
-    with pytest.raises(InputError, match='no series "queues": did you mean "queue_bytes"'):
-        run.plot.network("queues")
+    with pytest.raises(InputError, match='no series "queue": did you mean "queue_bytes"'):
+        run.plot.network("queue")
     with pytest.raises(InputError, match=r"ask for it by measure\.port_events"):
         run.plot.network("drops")
     with pytest.raises(InputError, match='no series "queue_byts": did you mean "queue_bytes"'):

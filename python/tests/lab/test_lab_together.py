@@ -176,7 +176,8 @@ def test_verdicts() -> None:
 
 
 def test_digests_of_a_simulated_run_are_decoded_the_same_way(tmp_path: Path) -> None:
-    scenario = runs.scenario_of(str(FOLDER / "scenario.toml"), ["run.until=6s"], None)
+    # SYNs of a subflow that joins a full queue may be lost; they are sent again after one second and three.
+    scenario = runs.scenario_of(str(FOLDER / "scenario.toml"), ["run.until=8s"], None)
     run: Run = scenario.run(out=tmp_path / "sim")
     found = together.paths(run, pint.Plan.open(FOLDER / "queries.toml"), None)
     assert found.subflows == 8 and found.digests == 0 and not math.isnan(found.uplinks)

@@ -41,6 +41,6 @@ def test_every_subflow_has_a_hop_of_its_own_and_together_they_fill_them(tmp_path
 
 def test_ranks_alone_can_still_be_asked_for_and_bring_two_subflows_together_more_often_than_not(tmp_path):
     changes = {"switch.balancer.disjoint": False, "switch.queue": {"kind": "fifo"}}
-    found = [carried(tmp_path / str(seed), seed, changes) for seed in (1, 2, 3)]
+    found = [carried(tmp_path / str(seed), seed, changes) for seed in range(1, 13)]
     together = [rate for rate, uplinks in found if sum(share > 0.9 for share in uplinks) < SUBFLOWS]
-    assert len(together) >= 2 and max(together) < 22, found
+    assert len(together) > len(found) / 2 and max(together) < 22, found
