@@ -482,10 +482,10 @@ fn a_flow_that_begins_while_an_event_slows_its_link_has_the_rate_of_the_link_aft
         ))
     };
     let own = end("");
-    // 95 us at 10 Gb/s instead of 100 Gb/s cost 86 us.
+    // 96 us at 10 Gb/s instead of 100 Gb/s cost 86 us, and a few packets wait at the end of the event.
     for host in [0, 1] {
         let more = event(host, ", lasts = \"100us\"").saturating_sub(own);
-        assert!(more > Time::from_us(50) && more < Time::from_us(250), "host {host}: {more} more than {own}");
+        assert!(more > Time::from_us(80) && more < Time::from_us(100), "host {host}: {more} more than {own}");
     }
     // For good, it is a link of that rate.
     assert!(event(0, "") > Time(9 * own.0));
