@@ -6,6 +6,7 @@ import random
 import pytest
 
 from weftline.measures import lines, stats
+from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.lines import Mean
 from weftline.sweeps import tables
 
@@ -89,6 +90,29 @@ def test_a_paired_difference_cancels_what_the_seeds_share():
     assert found.relative == pytest.approx(0.998 / 300)
     apart = stats.difference(ours, base, paired=False)
     assert not apart.paired and apart.estimate.half > 100
+
+
+def test_a_difference_that_rests_on_few_seeds_says_on_how_many():
+    def text(*differences):
+        of = dict(enumerate(differences, start=1))
+        found = stats.difference({seed: 10 + one for seed, one in of.items()}, dict.fromkeys(of, 10.0))
+        return tables.difference_text(found, "{:g}".format, Separation(0), Footnotes())
+
+    assert text(0, 3, 0, 0, 2) == "+1 ±1.75598 (+10 %; 2 of 5 seeds differ)"
+    assert text(0, 3, 0, 2) == "+1.25 ±2.38683 (+12 %; 2 of 4 seeds differ)"
+    assert "seeds differ" not in text(0, 3, 1, 0, 2) + text(0, 0, 0)
+    independent = stats.difference({1: 1.0, 2: 2.0}, {3: 1.0, 4: 2.0})
+    assert independent.unequal is None and not independent.mostly_equal
+
+
+def test_where_seeds_make_no_difference_chance_seldom_separates():
+    # The null hypothesis: differences of either sign. What the documentation states of the direction.
+    source, apart = random.Random(3), 0
+    for _ in range(2000):
+        values = [source.choice((-1, 1)) * source.expovariate(1) * (source.random() < 0.3) for _ in range(10)]
+        found = stats.estimate(values)
+        apart += found.is_apart_from_zero
+    assert apart <= 0.05 * 2000
 
 
 def test_unlike_seeds_are_compared_as_welch_does():

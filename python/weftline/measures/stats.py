@@ -162,6 +162,17 @@ class Difference:
     """Mean of what was taken away, over the runs that count."""
     bin_width: float = 0.0
     """Width of the bins whose lower edges both values are; the interval is wider by it at both ends."""
+    unequal: int | None = None
+    """Under how many of the seeds that both have they are not equal; None if it was not taken by seed."""
+
+    @property
+    def mostly_equal(self) -> bool:
+        """Whether half of the seeds or more make no difference, and some do.
+
+        The mean is then that of a few differences and of zeros, whose distribution is skewed: the interval
+        holds the true mean less often than 95 times in 100, though it seldom leaves out zero by chance.
+        """
+        return self.unequal is not None and 0 < 2 * self.unequal <= self.estimate.count
 
     @property
     def is_within_bin(self) -> bool:
@@ -198,9 +209,11 @@ def difference(
     common = sorted(ours.keys() & theirs.keys()) if paired else []
     if common:
         pairs = [(of_ours.get(s, s), of_theirs.get(s, s), theirs[s]) for s in common]
-        found = estimate([ours[s] - theirs[s] for s in common], method=method, keys=pairs)
+        differences = [ours[s] - theirs[s] for s in common]
+        found = estimate(differences, method=method, keys=pairs)
         mean = math.fsum(theirs[s] for s in common) / len(common)
-        return Difference(_wider(found, bin_width), True, mean, bin_width) if found else None
+        unequal = sum(one != 0 for one in differences)
+        return Difference(_wider(found, bin_width), True, mean, bin_width, unequal) if found else None
     if not ours or not theirs:
         return None
     a, b = list(ours.values()), list(theirs.values())

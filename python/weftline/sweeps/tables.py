@@ -142,6 +142,7 @@ def difference_text(
 ) -> str:
     """Return ``"+0.12 ±0.05 (+9 %) *"``: the star where the two are separated.
 
+    Where half of the seeds or more make no difference it is ``"+0.12 ±0.25 (+9 %; 2 of 5 seeds differ)"``.
     Where the interval leaves out zero and there is another reason against a verdict, the number of that
     footnote replaces the star. Some footnotes stand whatever the interval.
     """
@@ -149,8 +150,11 @@ def difference_text(
         return "–"
     mean = found.estimate.mean
     text = ("+" if mean > 0 else "") + estimate_text(found.estimate, write)
-    if found.relative is not None:
-        text += f" ({_percent_text(found.relative)})"
+    facts = [] if found.relative is None else [_percent_text(found.relative)]
+    if found.mostly_equal:
+        facts.append(f"{found.unequal} of {found.estimate.count} seeds differ")
+    if facts:
+        text += f" ({'; '.join(facts)})"
     if separation.order:
         return f"{text} *"
     apart = found.estimate.is_apart_from_zero
