@@ -81,6 +81,16 @@ def test_a_sitting_leaves_what_would_end_later_and_the_next_call_goes_on(book, e
     assert [runs[3] for runs in planned(capsys)] == [1, 2, 4]
 
 
+@pytest.mark.parametrize("how", ["--quiet", "--json"])
+def test_what_has_no_result_is_named_however_quiet_the_command_is(book, engine, capsys, how):
+    command = ["reproduce", "--published", "--jobs", "1", how]
+    assert main([*command, "--budget", "170s"]) == 0 and len(engine.runs) == 2
+    # Five runs of 83.4 s.
+    assert "runs without a result: 5 of first; 0.12 hours of this machine" in capsys.readouterr().err
+    assert main(command) == 0
+    assert "without a result" not in capsys.readouterr().err
+
+
 def test_claims_at_their_published_size_take_the_place_of_others(book, engine):
     assert main(["reproduce", "--all", "--quiet"]) == 0
     row = json.loads(Path("out/ledger/ledger.json").read_text())["rows"][0]

@@ -101,8 +101,10 @@ def command(options: argparse.Namespace) -> int:
         return 1
     _collect(rounds, out)
     unfinished = [one for one in rounds if not all(one.done)]
-    # With --json the ledger alone is printed; --dry-run --json prints what is left.
-    if unfinished and not options.json:
+    if unfinished and (options.json or options.quiet):
+        # Standard output is the ledger's alone; --dry-run --json prints what is left.
+        print(_left_text(unfinished, jobs), file=sys.stderr)
+    elif unfinished:
         _show(unfinished, jobs, options)
     book = ledger.load()
     tasks = [all_experiments.task(name, out, full=False) for name in book.experiments]
@@ -252,6 +254,20 @@ def _show(rounds: Sequence[Round], jobs: int, options: argparse.Namespace) -> No
                 f"left out of {row['experiment']}, seeds {row['seeds']}: {row['runs_left_out']} runs, "
                 f"{hours_text}; {row['command']}"
             )
+
+
+def _left_text(rounds: Sequence[Round], jobs: int) -> str:
+    """Return how many runs have no result yet, those beyond the budget included, and how long they take."""
+    counts = {one.experiment.name: 0 for one in rounds}
+    for one in rounds:
+        counts[one.experiment.name] += one.done.count(False)
+    facts = [_facts(one, jobs) for one in rounds]
+    hours_left = sum(row["hours_left"] + row["hours_left_out"] for row in facts)
+    named = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    return (
+        f"runs without a result: {named}; {hours_left:.2f} hours of this machine with {jobs} parallel runs. "
+        "Run the command again to continue (see --dry-run)."
+    )
 
 
 def _facts(one: Round, jobs: int) -> dict[str, Any]:
