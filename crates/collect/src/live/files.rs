@@ -94,22 +94,31 @@ impl Files {
             return Ok(());
         }
         let writer = Writer { started_ns, lengths: self.lengths() };
-        let wrong = |error: io::Error| format!("out: {}: {error}", self.folder.join(COLLECTORS).display());
-        let text = serde_json::to_string(&writer).map_err(|error| wrong(error.into()))?;
-        let mut file =
-            OpenOptions::new().append(true).create(true).open(self.folder.join(COLLECTORS)).map_err(wrong)?;
-        file.write_all(format!("{text}\n").as_bytes()).map_err(wrong)
+        let text = serde_json::to_string(&writer).map_err(|error| format!("out: {COLLECTORS}: {error}"))?;
+        let mut file = Output::open(&self.folder, COLLECTORS)?;
+        file.append(&format!("{text}\n")).map_err(|error| format!("out: {error}"))
     }
 
-    /// The collectors that wrote here, in their order. Lines that are none are passed over: former versions
-    /// wrote no such file.
+    /// The collectors that wrote here, in their order; none if there is no such file, as former versions wrote none. The last
+    /// line may lack its end: who was killed while writing it added no rows. Error: another line is of no collector.
     fn writers(&self) -> Result<Vec<Writer>, String> {
         let path = self.folder.join(COLLECTORS);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(format!("out: {}: {error}", path.display())),
-        }
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found.map_err(|error| format!("out: {}: {error}", path.display()))?,
+        };
+        let lines = text.split_inclusive(|&byte| byte == b'\n').enumerate();
+        let of_line = |(number, line): (usize, &[u8])| match serde_json::from_slice(line) {
+            Ok(writer) => Some(Ok(writer)),
+            Err(_) if line.trim_ascii().is_empty() || !line.ends_with(b"\n") => None,
+            Err(_) => Some(Err(format!(
+                "out: {}: line {}: expected a collector such as {{\"started_ns\":1,\"lengths\":[0,0]}}: which collector added \
+                 which rows is not known, and one that continues could remove those of others: choose another folder",
+                path.display(),
+                number + 1
+            ))),
+        };
+        lines.filter_map(of_line).collect()
     }
 
     /// Adds the rows of an interval.
@@ -239,6 +248,30 @@ mod tests {
         fs::remove_file(folder.join(COLLECTORS)).unwrap();
         files.cut([row, 0], 3, Path::new("site.3")).unwrap();
         assert_eq!(files.lengths(), [row, 0]);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_damaged_line_on_a_collector_is_refused_and_half_a_line_is_replaced() {
+        let (folder, mut files) = of_two("damaged", 2);
+        let path = folder.join(COLLECTORS);
+        let text = fs::read_to_string(&path).unwrap();
+        let (first, second) = text.split_once('\n').unwrap();
+        // Killed while it wrote its line, before any row.
+        fs::write(&path, format!("{first}\n{}", &second[..second.len() / 2])).unwrap();
+        assert_eq!(files.writers().unwrap().len(), 1);
+        files.sign(3).unwrap();
+        let signed: Vec<u64> = files.writers().unwrap().iter().map(|one| one.started_ns).collect();
+        assert_eq!(signed, [1, 3]);
+        for damaged in ["{\"started_ns\":2}", "\u{fffd}", "null"] {
+            fs::write(&path, format!("{first}\n{damaged}\n{second}")).unwrap();
+            let refused =
+                [files.cut([0, 0], 1, Path::new("site.1")).unwrap_err(), files.sign(4).unwrap_err()];
+            for error in refused {
+                assert!(error.contains("collectors.jsonl: line 2: expected a collector such as"), "{error}");
+            }
+        }
+        assert!(files.lengths()[0] > 0);
         fs::remove_dir_all(&folder).unwrap();
     }
 
