@@ -9,6 +9,7 @@ import pytest
 from packet_bytes import classic, int_packet
 
 import weftline
+from weftline.cli.main import main
 
 NODES = ([1, 2, 4], [1, 2, 4], [1, 3, 4])
 
@@ -150,3 +151,17 @@ def test_errors_name_the_file_and_the_value(file, tmp_path):
         weftline.collect(file, int_port=70_000)
     with pytest.raises(weftline.InputError, match="memory"):
         weftline.collect(file, memory="1KB")
+
+
+def test_digests_in_the_capture_of_a_run_are_left_to_the_command_that_decodes_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "path-tracing"]) == 0
+    made = weftline.run("path-tracing.toml", out="out", set={"measure.pcap": "*", "workload.0.size": "20KB"})
+    done = run(made.out / "capture.pcapng", "--plan", "path-queries.toml", text=True)
+    *_, telemetry, _, last = done.stdout.splitlines()
+    assert telemetry.startswith("telemetry: ") and telemetry.endswith(" PINT digests")
+    digests = telemetry.split()[1]
+    assert last == (
+        f"PINT: none of the {digests} digests in the packets is decoded here: "
+        "captures of runs are decoded by weftline pint decode"
+    )

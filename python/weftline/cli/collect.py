@@ -442,6 +442,11 @@ PINT_COUNTS = (
 """What happened to digests of PINT."""
 
 
+def _read(decoded: dict[str, Any]) -> bool:
+    """Return whether digests came to a plan at all, whatever happened to them."""
+    return any(decoded.get(key) for key in ("digests", *(key for key, _ in PINT_COUNTS)))
+
+
 def _summary(summary: dict[str, Any]) -> str:
     """Account for every packet in sentences whose numbers add up."""
     counts = summary["counts"]
@@ -484,8 +489,14 @@ def _summary(summary: dict[str, Any]) -> str:
                 f"PINT: {unstated:,} digests in IPv4 ids or INT's flags do not state the version of their "
                 f"plan: they are read as of plan {decoded['plan']}, and are wrong if switches run another one"
             )
-    if counts["pint_digests"] and not summary.get("pint"):
+    in_packets = counts["pint_digests"]
+    if in_packets and not summary.get("pint"):
         lines.append("PINT: digests are decoded with --plan; those of runs by weftline pint decode")
+    elif in_packets and not any(_read(decoded) for decoded in summary["pint"]):
+        lines.append(
+            f"PINT: none of the {in_packets:,} digests in the packets is decoded here: captures of runs are "
+            "decoded by weftline pint decode"
+        )
     for key, text in (("malformed", "malformed"), ("malformed_in_reports", "malformed packets in reports")):
         if summary[key]:
             reasons = (f"{reason} ({count:,})" for reason, count in summary[key].items())
