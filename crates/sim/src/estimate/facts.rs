@@ -64,7 +64,7 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
             "bytes": (!size.is_endless).then_some(size.bytes),
             "last_start_ns": size.last_start.as_ns(),
             "flows_not_due": not_due,
-            "offered_load": offered_load(scenario, &size),
+            "offered_load": offered_load(scenario, &size, asked.is_some()),
             "offered_load_asked": asked.as_ref().map(|(asked, ..)| asked),
             "offered_load_error": asked.as_ref().map(|(_, error, _)| error),
             "offered_load_terms": asked.as_ref().map(|(.., terms)| terms),
@@ -212,14 +212,17 @@ fn pfc_facts(scenario: &Scenario) -> Value {
 }
 
 /// Payload bits over the capacity of the hosts' links until the last flow starts, or where there are rounds alone,
-/// until the round after the last one would; none if all start at once.
-fn offered_load(scenario: &Scenario, size: &TrafficSize) -> Option<f64> {
+/// until the round after the last one would; none if all start at once. Flows that are `drawn` for a load start one
+/// interval after the other from the begin on, so that the last one belongs to the time behind its start: with
+/// it few flows would have a load too high by one of their number.
+fn offered_load(scenario: &Scenario, size: &TrafficSize, drawn: bool) -> Option<f64> {
     let capacity = host_capacity(&scenario.network.topology);
     let periods: Option<Vec<Time>> = scenario.traffic.sources.iter().map(|source| source.period()).collect();
     let period = periods.and_then(|periods| periods.into_iter().max()).unwrap_or(Time::ZERO);
     let seconds = size.last_start.saturating_add(period).as_seconds();
+    let counted = if drawn { size.flows.saturating_sub(1) as f64 / size.flows.max(1) as f64 } else { 1.0 };
     (size.last_start > Time::ZERO && capacity > 0.0 && !size.is_endless)
-        .then(|| size.bytes as f64 * 8.0 / (capacity * seconds))
+        .then(|| counted * size.bytes as f64 * 8.0 / (capacity * seconds))
 }
 
 /// Total rate in bit/s of the links of the hosts that workloads use.
