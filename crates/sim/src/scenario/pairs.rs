@@ -349,7 +349,8 @@ fn takes_for_loss(scenario: &Scenario, transport: &TransportConfig, reason: &Rea
     };
     let (Reason { key, text, instead, .. }, name) = (reason, transport.name());
     Some(format!(
-        "{key}: {text}, and with {name} {why}: packets may be retransmitted that were not lost. Set {change}{instead}"
+        "{key}: {text}, and with {name} {why}: packets may be retransmitted that were not lost, which the estimates of time and \
+         packet-hops leave out. Set {change}{instead}"
     ))
 }
 
