@@ -66,3 +66,20 @@ def test_an_end_beyond_the_clock_is_no_number():
         "memory": {},
     }
     assert facts._estimate_texts(estimate, 1)["ends at"] == "beyond the limit of the clock"
+
+
+def test_an_end_with_collisions_has_the_one_without_next_to_it():
+    estimate = {
+        "packet_hops": 1,
+        "end_ns": 1_354_000,
+        "end_without_collisions_ns": 355_200,
+        "flows_in_flight": 1,
+        "packets_in_flight": 1,
+        "seconds": 1,
+        "memory_bytes": 1,
+        "memory": {},
+    }
+    text = "about 1.4 ms of simulated time"
+    assert facts._estimate_texts(estimate, 1)["ends at"] == f"{text} (355 us if no flows collide on a path)"
+    estimate["end_without_collisions_ns"] = None
+    assert facts._estimate_texts(estimate, 1)["ends at"] == text

@@ -98,6 +98,8 @@ def _estimate_texts(estimate: dict[str, Any], threads: int) -> dict[str, str]:
             f"{time_text(stalled['end_ns'], figures=2)} of simulated time"
         )
     end = f"about {time_text(estimate['end_ns'], figures=2)} of simulated time"
+    if alone := estimate.get("end_without_collisions_ns"):
+        end += f" ({time_text(alone, figures=2)} if no flows collide on a path)"
     if estimate.get("end_is_beyond_clock"):
         end = "beyond the limit of the clock"
     left_out = estimate.get("end_does_not_count")

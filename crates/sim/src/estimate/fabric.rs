@@ -289,6 +289,19 @@ impl Fabric {
         self.shared[place as usize].bits_per_second
     }
 
+    /// The switch of a host that has one link.
+    pub fn switch(&self, host: HostId) -> Option<NodeId> {
+        self.switch_of[host as usize]
+    }
+
+    /// How many flows there are on shared links next to the one with so many bits that started last, and the mean
+    /// of the bits that they have left; none without any, or where nothing limits.
+    pub fn others(&self, place: u32, bits: f64) -> Option<(u32, f64)> {
+        let shared = &self.shared[place as usize];
+        let others = shared.flows.checked_sub(1).filter(|&others| others > 0 && place != UNLIMITED)?;
+        Some((others, (shared.backlog - bits).max(0.0) / f64::from(others)))
+    }
+
     pub fn is_of_host(&self, place: u32) -> bool {
         (1..1 + 2 * self.switch_of.len()).contains(&(place as usize))
     }

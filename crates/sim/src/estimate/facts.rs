@@ -275,6 +275,7 @@ pub fn estimate_facts(estimate: &Estimate) -> Value {
     json!({
         "packet_hops": (replay.packet_hops + recurring.packet_hops).round(),
         "end_ns": replay.end.as_ns(),
+        "end_without_collisions_ns": replay.without_collisions.map(|end| end.as_ns()),
         "end_is_beyond_clock": estimate.is_beyond_clock(),
         "flows_in_flight": replay.flows_in_flight,
         "connections": replay.connections,

@@ -10,6 +10,7 @@
 //! of fat trees with k = 4 to 32, with one thread, on a shared x86-64 server (KVM, Sapphire Rapids class):
 //! docs/performance.md compares estimates with measurements.
 
+mod collisions;
 mod costs;
 mod course;
 mod fabric;

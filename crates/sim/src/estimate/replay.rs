@@ -25,8 +25,11 @@
 //! The links of hosts, and those between other switches, have carried all no earlier than their rates allow (see
 //! [`inner`](super::inner)).
 //!
+//! A flow that keeps to one path may find others at its next hops, and ends later then (see
+//! [`collisions`](super::collisions)).
+//!
 //! Differs from a run: no queueing delay or control loop, no other loss in full buffers, and no collisions of
-//! flows inside the fabric.
+//! flows of a load or of rounds.
 
 mod ahead;
 mod bringing;
@@ -55,7 +58,7 @@ use crate::net::loss::LinkLoss;
 use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
 use crate::scenario::network::Network;
-use crate::topology::{Path, PathTimes};
+use crate::topology::{NodeId, Path, PathTimes, Routes};
 use crate::transport::{Answers, Asks, NicPolicy, Pace, Permission, TransportConfig, largest_packet};
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Arrival, Dependents, Merged};
@@ -77,6 +80,8 @@ pub struct Replay {
     pub end: Time,
     /// When flows end, where that depends much on the next hops that they take.
     pub ends: Option<Ends>,
+    /// When the last flow would end if none collided with others on a path, if that is earlier.
+    pub without_collisions: Option<Time>,
     /// Maximum number of flows in flight.
     pub flows_in_flight: u64,
     /// Connections that stay open to the end and are used by several flows.
@@ -156,8 +161,11 @@ impl Replay {
         let of_jobs = player.end_of_jobs(scenario, network, &graphs);
         played.end = played.end.max(of_jobs);
         (played.end, played.ends) = std::mem::take(&mut player.late).end(played.end);
+        let (end, _) = std::mem::take(&mut player.colliding).end(played.end);
+        played.without_collisions = (end > played.end).then_some(played.end);
+        played.end = end;
         if let Until::At(stop) = scenario.until {
-            (played.end, played.ends) = (stop, None);
+            (played.end, played.ends, played.without_collisions) = (stop, None, None);
         }
         (played, size)
     }
@@ -262,6 +270,11 @@ struct Player<'s> {
     /// None: flows meet no slow next hops by chance.
     paths: Option<Paths<'s>>,
     late: Late,
+    /// Flows that find others at their next hops.
+    colliding: Late,
+    /// The rate in bit/s of all links between switches; none: it changes, or they differ.
+    rate_between: Option<f64>,
+    routes: &'s Routes,
     /// By source: it has neither a load nor rounds, and is no job.
     single_flows: Vec<bool>,
     /// By transport: the packets of a flow take the next hop that the first of them took.
@@ -364,6 +377,9 @@ impl<'s> Player<'s> {
         Player {
             paths: Paths::of(network).filter(|_| matches!(at_first, Some(Shares::Equal))),
             late: Late::default(),
+            colliding: Late::default(),
+            rate_between: rate_between(network).filter(|_| course.states() == 1),
+            routes: &network.routes,
             single_flows: scenario
                 .traffic
                 .sources
@@ -550,6 +566,15 @@ impl<'s> Player<'s> {
         self.played.flows_in_flight = self.played.flows_in_flight.max(self.ends.len() as u64);
         self.played.messages_in_flight = self.played.messages_in_flight.max(self.messages);
     }
+}
+
+/// The rate in bit/s of the links between switches, if they have one.
+fn rate_between(network: &Network) -> Option<f64> {
+    let is_host = |node: NodeId| network.routes.host_at(node).is_some();
+    let between = network.topology.links.iter().filter(|link| !is_host(link.a) && !is_host(link.b));
+    let mut rates = between.map(|link| link.rate);
+    let first = rates.next()?;
+    rates.all(|rate| rate == first).then_some(first.0 as f64)
 }
 
 #[cfg(test)]

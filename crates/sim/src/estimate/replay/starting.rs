@@ -1,6 +1,7 @@
 //! A flow that starts: how fast it can be on its path, and when it is expected to end.
 
 use super::*;
+use crate::estimate::collisions;
 
 impl Player<'_> {
     pub(super) fn start(&mut self, arrival: Arrival, path: Option<Path>) {
@@ -100,8 +101,25 @@ impl Player<'_> {
             let late = flow.ends.max(self.now.saturating_add(latency).saturating_add(time));
             let is_awaited = !self.dependents.of(arrival.source, arrival.order).is_empty();
             self.late.add((flow.ends, late), odds.slows, is_awaited);
+            self.collide(spec, (&flow, latency), is_awaited);
         }
         self.add(flow, &arrival);
+    }
+
+    /// Notes when a flow ends if others that have started are at the next hops that it takes.
+    fn collide(&mut self, spec: &FlowSpec, (flow, latency): (&Flying, Time), is_awaited: bool) {
+        let Some(rate) = self.rate_between else { return };
+        let ends = [(spec.src, spec.dst), (spec.dst, spec.src)];
+        for ((host, other), &place) in ends.into_iter().zip(&flow.places[2..]) {
+            let Some(switch) = self.fabric.switch(host) else { continue };
+            let Some((others, left)) = self.fabric.others(place, flow.bits) else { continue };
+            let hops = self.routes.next_hops(switch, other).len();
+            for (found, chance) in collisions::chances(others, hops) {
+                let seconds = (flow.bits + f64::from(found) * left) / rate;
+                let late = self.now.saturating_add(latency).saturating_add(Time((seconds * 1e12) as u64));
+                self.colliding.add((flow.ends, late.max(flow.ends)), chance, is_awaited);
+            }
+        }
     }
 
     /// Whether flows wait for this one, all of them known and at its destination.

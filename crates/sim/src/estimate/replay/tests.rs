@@ -506,3 +506,48 @@ fn flows_that_start_together_are_in_flight_together_however_few_are_replayed() {
     let waiting = "kind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"1KB\" }, { src = 1, dst = 0, size = \"1KB\", after = 0 }]";
     assert_eq!(of(waiting, 1), (2, 1));
 }
+
+/// Each of two flows is at one of the next hops up, and at one of those down: they have one in common with the
+/// chance 1 - (1 - 1/k)^2.
+#[test]
+fn flows_that_keep_to_one_path_may_find_others_there() {
+    let of = |spines: u32, rest: &str| {
+        let text = format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = {spines}\nhosts_per_leaf = 2\n\
+             fabric_link = {{ rate = \"100Gbps\" }}\n[transport]\ncontroller = {{ kind = \"dctcp\" }}\n\
+             [[workload]]\nkind = \"flows\"\nflows = [{{ src = 0, dst = 2, size = \"10MB\" }}, {{ src = 1, dst = 3, size = \"10MB\" }}]\n{rest}"
+        );
+        let scenario = Scenario::load(&text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+        let replay = scenario.map(|scenario| scenario.estimate().replay).unwrap();
+        let times = |end: Time| end.as_seconds() / (10e6 * 8.0 * 1048.0 / 1000.0 / 100e9);
+        (times(replay.end), replay.without_collisions.map(times))
+    };
+    let near = |found: f64, times: f64| assert!((found / times - 1.0).abs() < 0.02, "{found} {times}");
+    // 3/4 and 5/9 of all seeds; 7/16.
+    for spines in [2, 3] {
+        let (end, alone) = of(spines, "");
+        near(end, 2.0);
+        near(alone.expect("they may collide"), 1.0);
+    }
+    let (end, alone) = of(4, "");
+    near(end, 1.0);
+    assert_eq!(alone, None);
+    // Packets of a flow take all paths; faster links carry both flows; and a run may end at a time.
+    let even =
+        of(2, "[switch]\nbalancer = { kind = \"spray\" }\n[host]\nresequencing = { enabled = true }\n");
+    near(even.0, 1.0);
+    assert_eq!(even.1, None);
+    assert_eq!(of(2, "[run]\nuntil = \"100us\"\n").1, None);
+}
+
+/// A permutation of 128 hosts under ECMP: half of all seeds have a link with four flows or more, as the
+/// run has them (five seeds: 1.28 to 1.71 ms, DCTCP).
+#[test]
+fn of_many_flows_some_collide_more_than_once() {
+    let text = "[topology]\nkind = \"fat-tree\"\nk = 8\n[transport]\ncontroller = { kind = \"dctcp\" }\n\
+                [[workload]]\nkind = \"permutation\"\nsize = \"4MB\"\n";
+    let scenario = Scenario::load(text, "s.toml", FilePath::new("."), &[], None, Hooks::default());
+    let replay = scenario.map(|scenario| scenario.estimate().replay).unwrap();
+    let times = replay.end.as_seconds() / replay.without_collisions.unwrap().as_seconds();
+    assert!((3.0..4.5).contains(&times), "{times}");
+}
