@@ -113,6 +113,22 @@ def test_ranges_that_meet_are_the_same_however_far_the_medians_are():
     assert baseline.compare(entry(10, 8, 10.5), entry(12, 11, 13)).verdict == "slower"
 
 
+def test_ranges_of_few_runs_say_how_often_they_miss_each_other_by_chance(engine, tmp_path, capsys):
+    # Of the 20 orders of three and three runs, two keep them apart; of one and three runs two of four.
+    assert [baseline.by_chance(*counts) for counts in ((1, 1), (1, 3), (3, 3))] == [1.0, 0.5, 0.1]
+    assert baseline.by_chance(5, 5) == pytest.approx(2 / 252)
+    stored(tmp_path)
+    capsys.readouterr()
+    assert main(["bench", "p8", "--against", "old.json", "--repeats", "1"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "at one speed, do not meet in 100 % of cases; with --repeats 5, here and for old.json, in under 1 %."
+        in printed
+    )
+    assert main(["bench", "p8", "--against", "old.json", "--repeats", "40"]) == 0
+    assert "do not meet in" not in capsys.readouterr().out
+
+
 def test_several_threads_are_compared_by_wall_time():
     one, two = entry(10, 10, 10), entry(10, 10, 10, threads=2)
     two["median"]["packet_hops_per_wall_second"] = 18

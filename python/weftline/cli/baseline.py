@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +35,8 @@ class Comparison:
     """``faster``, ``slower`` or ``same``."""
     same_work: bool
     """Whether the fingerprints agree."""
+    by_chance: float
+    """In which share of cases the ranges of that many runs of one speed do not meet."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +136,17 @@ def compare(now: Mapping[str, Any], then: Mapping[str, Any]) -> Comparison:
     elif ratio < 1 - NOISE_FLOOR and now["max"][metric] < then["min"][metric]:
         verdict = "slower"
     same_work = now["fingerprint"] == then["fingerprint"]
-    return Comparison(metric=metric, ratio=ratio, verdict=verdict, same_work=same_work)
+    counts = (len(one.get("runs") or [one]) for one in (now, then))
+    chance = by_chance(*counts)
+    return Comparison(metric=metric, ratio=ratio, verdict=verdict, same_work=same_work, by_chance=chance)
+
+
+def by_chance(runs: int, others: int) -> float:
+    """Return the probability that all of some runs are faster, or all slower, than all others of one speed.
+
+    Of the orders of all runs, in which any is as likely, two keep both groups apart.
+    """
+    return min(1.0, 2 / math.comb(runs + others, runs))
 
 
 def beyond(comparisons: Mapping[str, Comparison], percent: float) -> list[str]:

@@ -35,6 +35,10 @@ MEASURES = (
     "instructions_per_hop",
 )
 """What differs between the runs of one workload."""
+CHANCE = 0.05
+"""Up to this share of cases in which ranges of one speed do not meet, it is not written of."""
+SURE = 5
+"""With this number of runs, here and in the file to compare with, these are under one case in a hundred."""
 
 
 def command(options: argparse.Namespace) -> int:
@@ -313,6 +317,11 @@ def _notes(
     floor = quantities.share_text(baseline.NOISE_FLOOR)
     notes.append(f"Ratio: speed over that in {against}; above 1 is faster.")
     notes.append(f"Same: the ranges of both meet, or the medians differ by at most {floor}.")
+    if (chance := max((found.by_chance for found in compared.values()), default=0.0)) > CHANCE:
+        notes.append(
+            f"The ranges of these few runs, at one speed, do not meet in {quantities.share_text(chance)} of "
+            f"cases; with --repeats {SURE}, here and for {against}, in under 1 %."
+        )
     if any(found.metric == "packet_hops_per_wall_second" for found in compared.values()):
         notes.append("Where either used several threads, wall time is compared, else CPU time.")
     if any(not found.same_work for found in compared.values()):
