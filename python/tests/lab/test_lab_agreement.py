@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 
 from weftline.lab import agreement, folder, lateness, texts
+from weftline.measures import stats
 from weftline.measures.lines import Line
 from weftline.runs import Run
 
@@ -43,7 +44,7 @@ def test_equal_different_and_open(lab: list[float], word: str) -> None:
 
 def test_the_interval_of_the_median_ratio_is_students_of_logarithms() -> None:
     # Half of it is 12.706 of two logarithms of -0.1 and 0.1; a bootstrap of two ends at the two themselves.
-    assert agreement._ratios_95([math.exp(-0.1), math.exp(0.1)]) == pytest.approx(
+    assert stats.interval_of_ratios([math.exp(-0.1), math.exp(0.1)]) == pytest.approx(
         (math.exp(-1.2706), math.exp(1.2706)), rel=1e-4
     )
 

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from weftline.measures import lines, stats
+from weftline.measures import judgements, lines, stats
 from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.lines import Mean
 from weftline.sweeps import tables
@@ -115,6 +115,105 @@ def test_where_seeds_make_no_difference_chance_seldom_separates():
     assert apart <= 0.05 * 2000
 
 
+def separated(*differences):
+    of = dict(enumerate(map(float, differences), start=1))
+    found = stats.difference({seed: 10 + one for seed, one in of.items()}, dict.fromkeys(of, 10.0))
+    assert found.estimate.is_apart_from_zero
+    return judgements.separated(found)
+
+
+def test_where_half_of_the_seeds_differ_six_of_one_sign_separate():
+    # Student's interval leaves out zero in each of these.
+    found = separated(0, 0, 0, 0, 0, 0, 3, 3, 3, 3)
+    assert found.order == 0
+    assert judgements.reasons_text(found.reasons) == (
+        "seeds too unlike for an interval (6 of 10 seeds make no difference; a verdict needs 6 that do)"
+    )
+    # The interval of the mean, [-2.6, -0.1], and a seed of the other sign.
+    found = separated(*[0] * 12, *[-3] * 10, 1)
+    assert found.order == 0
+    assert judgements.reasons_text(found.reasons) == (
+        "seeds too unlike for an interval (12 of 23 seeds make no difference, and not every seed by itself "
+        "is on that side)"
+    )
+    assert separated(*[0] * 10, *[-3] * 8).order == -1
+    assert separated(0, 3, 3, 3, 3).order == 1, "most seeds differ"
+
+
+def test_a_bound_on_equal_numbers_has_to_be_kept_by_each_seed():
+    found = stats.estimate([0.0, 0.0, 0.0, 500.0, 0.0])
+    assert found.high == pytest.approx(377.6, abs=0.1)
+    assert judgements.judged(found, "<", 600.0).answer == "yes"
+    verdict = judgements.judged(found, "<", 400.0)
+    assert verdict.answer == "open"
+    assert judgements.reasons_text(verdict.reasons) == (
+        "seeds too unlike for an interval (4 of 5 seeds have the same value, and not every seed by itself "
+        "is on that side)"
+    )
+    assert lines.Mean.of_estimate(found).text("{:.0f}".format) == "100 ±278 (0 in 4 of 5 seeds)"
+    # No value is at the bound, and all are on one side: as before.
+    assert judgements.judged(stats.estimate([5.0, 5.0, 5.0, 5.5, 5.0]), ">", 4.0).answer == "yes"
+
+
+def test_a_seed_far_from_all_others_is_named_and_opens_a_bound_that_it_breaks():
+    values = [9.0, 10.0, 11.0, 10.5, 9.5, 10.2, 9.8, 10.1, 9.9, 40.0]
+    found = stats.estimate(values)
+    assert found.oddity == stats.Oddity(40.0, 1, 10)
+    assert lines.Mean.of_estimate(found).text("{:.0f}".format) == "13 ±7 (40 in 1 of 10 seeds)"
+    assert judgements.judged(found, "<", 50.0).answer == "yes"
+    assert [one.kind for one in judgements.judged(found, "<", 30.0).reasons] == ["uneven"]
+    scaled = lines.Mean.of_estimate(found).scaled(2.0)
+    assert scaled.oddity.value == 80.0
+
+
+def test_normal_and_few_values_are_not_odd():
+    source = random.Random(11)
+    odd = sum(stats.estimate([source.gauss(5, 1) for _ in range(10)]).oddity is not None for _ in range(4000))
+    assert odd <= 12, "one in a thousand"
+    assert stats.estimate([1.0, 1.1, 9.0]).oddity is None
+    assert stats.estimate([1.0, 1.0, 1.0]).oddity is None, "a value that does not vary"
+    # Lower edges of bins are equal because of the bins.
+    assert stats.estimate([5e3, 5e3, 5e3, 6e3, 5e3], bin_width=1e3).oddity is None
+    assert stats.estimate([5e3, 5e3, 5e3, 90e3, 5e3], bin_width=1e3).oddity == stats.Oddity(90e3, 1, 5)
+    # Equal runs are one observation: two values are left.
+    assert stats.estimate([1.0, 1.0, 1.0, 2.0], keys=["a", "a", "a", "b"]).oddity is None
+
+
+def test_grubbs_limits_are_those_of_the_tables():
+    # Two-sided, at the level of 0.001: the one-sided table at 0.0005 has 1.788 of five values.
+    for count, level, expected in ((5, 0.05, 1.715), (10, 0.05, 2.290), (20, 0.05, 2.709)):
+        t = stats.t_quantile(1 - level / (2 * count), count - 2)
+        assert (count - 1) / count**0.5 * t / (count - 2 + t * t) ** 0.5 == pytest.approx(expected, abs=1e-3)
+    assert stats._far_off(10) == pytest.approx(2.645, abs=1e-3)
+
+
+def test_how_often_the_interval_holds_the_mean_is_as_the_documentation_states():
+    """Of 100 sweeps, under 5, 10 and 20 seeds: the table of docs/sweeps.md."""
+    source = random.Random(5)
+    normal, seldom = source.gauss, source.random
+    laws = (
+        (lambda: normal(1, 1), 1.0, (95, 95, 95)),
+        (lambda: math.exp(normal(0, 1)), math.exp(0.5), (82, 84, 87)),
+        (lambda: math.exp(normal(0, 2)), math.exp(2.0), (53, 58, 62)),
+        (lambda: source.expovariate(1) if seldom() < 0.3 else 0.0, 0.3, (68, 78, 86)),
+        (lambda: normal(-1, 0.1) if seldom() < 0.9 else normal(20, 1), 1.1, (41, 66, 87)),
+    )
+    for law, mean, expected in laws:
+        for count, share in zip((5, 10, 20), expected, strict=True):
+            held = 0
+            for _ in range(1500):
+                low, high = stats.interval_t([law() for _ in range(count)])
+                held += low <= mean <= high
+            assert held / 15 == pytest.approx(share, abs=4), (expected, count)
+
+
+def test_many_differences_say_how_many_stars_are_chance():
+    one = stats.difference({1: 1.0, 2: 3.0, 3: 2.5}, {1: 1.5, 2: 2.0, 3: 2.0})
+    note = tables.differences_note("x", Footnotes(), intervals=True, found=[one] * 80)
+    assert "Of 80 differences, about 4 have a star by chance even if all are alike." in note
+    assert "by chance" not in tables.differences_note("x", Footnotes(), intervals=True, found=[one] * 19)
+
+
 def test_unlike_seeds_are_compared_as_welch_does():
     # Means 2 and 7, variances 1 and 4 of 3: s^2/n 1/3 and 4/3, 2.94 degrees of freedom, taken as 2.
     found = stats.difference({1: 1.0, 2: 2.0, 3: 3.0}, {4: 5.0, 5: 7.0, 6: 9.0})
@@ -154,7 +253,7 @@ def test_an_unpaired_difference_has_the_interval_that_was_asked_for():
 
 
 def test_uneven_intervals_have_the_same_ends_everywhere():
-    found = stats.estimate([1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 9.0], method="bootstrap")
+    found = stats.estimate([1.0, 1.1, 1.2, 1.4, 1.7, 2.1, 2.7, 4.8], method="bootstrap")
     mean = lines.Mean.of_estimate(found)
     assert not found.is_even and (mean.low, mean.high) == (found.low, found.high)
     assert mean.text(str) == tables.estimate_text(found, str) == f"{found.mean} [{found.low}, {found.high}]"

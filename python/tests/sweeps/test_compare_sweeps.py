@@ -180,3 +180,25 @@ def test_a_comparison_counts_the_flows_under_way_once_a_run(store, monkeypatch):
     folders = [run.out for run in weftline.load(store).runs]
     str(weftline.compare(*folders))
     assert counted.count(("start_ns", "finish_ns", "group")) == len(folders)
+
+
+def test_differences_over_few_seeds_and_over_seeds_of_one_line_alone_are_warned_of(tmp_path):
+    star = {
+        "topology": {"kind": "star", "hosts": 4},
+        "workload": [{"kind": "poisson", "size": "20KB", "load": 0.4, "duration": "0.2ms"}],
+    }
+
+    def runs(kind, seeds):
+        settings = {"transport.controller.kind": kind}
+        return [weftline.run(star, set=settings, seed=seed, out=tmp_path / f"{kind}{seed}") for seed in seeds]
+
+    few = "differences over 2 seeds: an interval over few seeds assumes a normal distribution"
+    lines = {"A": runs("dctcp", range(1, 8)), "B": runs("hpcc", (6, 7, 8))}
+    with pytest.warns(weftline.WeftlineWarning):
+        found = weftline.compare(lines).warnings
+    assert any(text.startswith(few) for text in found)
+    assert (
+        "B has 3 seeds, A 7: their differences are over the 2 that both have, their means over all"
+    ) in found
+    alike = weftline.compare({"A": lines["A"], "C": runs("timely", range(1, 8))}).warnings
+    assert not any("seeds" in text for text in alike)

@@ -238,7 +238,7 @@ def _agreement(pairs: list[tuple[Run, Run]]) -> Agreement:
         runs=len(clean),
         dropped=dropped,
         median_ratio=math.exp(math.fsum(map(math.log, medians)) / len(medians)) if medians else None,
-        ratio_range=_ratios_95(medians) if len(medians) > 1 else None,
+        ratio_range=stats.interval_of_ratios(medians) if len(medians) > 1 else None,
         close=sum(CLOSE[0] < r < CLOSE[1] for r in ratios) / len(ratios) if ratios else None,
         differs=list(pairs[0][0].summary.get("lab", {}).get("differs", [])),
         lateness_ns=worst,
@@ -261,7 +261,7 @@ def _verdict(quantity: Quantity, tables: list[tuple[list[Flow], list[Flow]]], sp
     elif apart is None:
         reason = reason or "the simulated value is 0: no flow finished there"
     elif len(apart) > 1:
-        low, high = interval_90(apart)
+        low, high = stats.interval_t(apart, level=0.9)
     else:
         reason = reason or "one run has no interval: --repeats 5"
     # The margin of a ratio counts both ways alike: a tenth more or a tenth less of the logarithm.
@@ -288,12 +288,6 @@ def _verdict(quantity: Quantity, tables: list[tuple[list[Flow], list[Flow]]], sp
     )
 
 
-def _ratios_95(values: Sequence[float]) -> tuple[float, float]:
-    """Return Student's 95 % interval of the geometric mean of ratios."""
-    low, high = stats.interval_t([math.log(value) for value in values])
-    return math.exp(low), math.exp(high)
-
-
 def _mean(values: Sequence[float | None]) -> float | None:
     found = [one for one in values if one is not None]
     return sum(found) / len(found) if found else None
@@ -306,15 +300,6 @@ def _apart(both: Sequence[tuple[float, float]], *, relative: bool, logarithmic: 
     if logarithmic:
         return [math.log(lab / sim) for lab, sim in both]
     return [lab / sim - 1 for lab, sim in both] if all(sim > 0 for _, sim in both) else None
-
-
-def interval_90(values: Sequence[float]) -> tuple[float, float]:
-    """Return Student's 90 % interval of a mean."""
-    count = len(values)
-    mean = sum(values) / count
-    spread = math.sqrt(sum((x - mean) ** 2 for x in values) / (count - 1) / count)
-    half = stats.t_quantile(0.95, count - 1) * spread
-    return mean - half, mean + half
 
 
 def _flows(run: Run) -> list[Flow]:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from weftline import provenance
 from weftline.errors import InputError
 from weftline.lab import agreement, runs
+from weftline.measures import stats
 from weftline.runs import Run
 from weftline.scenario import Scenario, status_of
 
@@ -138,7 +139,7 @@ def verdict(values: Sequence[float], same: float, margin: float) -> tuple[str, I
     """
     if len(values) < 2:
         return "open", None
-    low, high = agreement.interval_90(values)
+    low, high = stats.interval_t(values, level=0.9)
     if same - margin <= low and high <= same + margin:
         return "equal", (low, high)
     return ("different" if low > same or high < same else "open"), (low, high)

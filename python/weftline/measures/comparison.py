@@ -32,7 +32,7 @@ from weftline.measures.judgements import Footnotes, Reason, Separation
 from weftline.measures.labels import left_unsaid
 from weftline.measures.lines import Line, Mean
 from weftline.measures.metrics import METRICS, Flows, metric
-from weftline.measures.pooling import are_same_bits, same_results, shortened
+from weftline.measures.pooling import are_same_bits, same_results, seed_of, shortened
 from weftline.sweeps.sweepfile import check_window
 from weftline.terminal import Table, warnings_html, wrapped
 
@@ -137,7 +137,28 @@ class Comparison:
     def warnings(self) -> list[str]:
         """What deserves a look before these numbers are trusted: of the lines, and of the runs themselves."""
         of_percentiles = separations.percentile_warnings(self.lines)
-        return [*self._warnings, *line_notes.warnings_of(self.lines), *of_percentiles]
+        return [*self._warnings, *line_notes.warnings_of(self.lines), *of_percentiles, *self._of_seeds]
+
+    @property
+    def _of_seeds(self) -> list[str]:
+        """Sentences on differences over few seeds, and over seeds that one of two lines alone has."""
+        found, few = [], set()
+        for line in self.lines:
+            base = self.base_of(line)
+            if base is None:
+                continue
+            shown = [one for name in COMPARED if (one := self.difference(name, line))]
+            few |= {one.estimate.count for one in shown if 1 < one.estimate.count < stats.FEW}
+            ours, theirs = (set(map(seed_of, one.runs)) for one in (line, base))
+            if ours != theirs and ours & theirs and any(one.paired for one in shown):
+                found.append(
+                    f"{line.label} has {stats.seeds_text([len(ours)])}, {base.label} {len(theirs)}: their "
+                    f"differences are over the {len(ours & theirs)} that both have, their means over all"
+                )
+        return [
+            *found,
+            *([f"differences over {stats.seeds_text(sorted(few))}: {stats.FEW_TEXT}"] if few else []),
+        ]
 
     def table(self) -> Table:
         """Return slowdown by flow size and costs, three rows a line."""
@@ -188,6 +209,7 @@ class Comparison:
             stats.how_taken(shown),
             notes,
             intervals=intervals,
+            found=shown,
             unfinished=left,
             same=same,
             recorded=recorded,
@@ -245,6 +267,7 @@ class Comparison:
                     "low": found.estimate.low,
                     "high": found.estimate.high,
                     "seeds": found.estimate.count,
+                    "differ": found.unequal,
                     "paired": found.paired,
                     "separated": (separation := self.separation(name, line)).word,
                     "reasons": judgements.reasons_text(separation.reasons),
@@ -469,6 +492,7 @@ def _number(mean: Mean | None) -> dict[str, Any] | None:
     found: dict[str, Any] = {"value": mean.value, "interval": mean.interval, "seeds": mean.count}
     if mean.interval is not None:
         found |= {"low": mean.low, "high": mean.high}
+    found |= {"odd": asdict(mean.oddity)} if mean.oddity else {}
     return found | ({"bin": mean.bin_width} if mean.bin_width else {})
 
 

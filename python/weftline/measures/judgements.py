@@ -40,6 +40,9 @@ Every verdict that weftline prints is made here, of an estimate with its 95 % in
     same runs    two lines are the same run, of a claim on their ratio
     measured     the number is not there
     interval     the 95 % interval holds the bound, or zero
+    uneven       half of the seeds or more have the same value, or make no difference, or one seed is far from
+                 all others, so that the interval holds less than 95 %; and the seeds by themselves do not
+                 say the same: one of them is on the other side, or fewer than six are not at the bound
 
 A scheme is named before others (lowest, highest) only where the paired interval of its difference from each
 of them leaves out zero, and there is no reason against either.
@@ -85,10 +88,16 @@ KINDS = {
     "places": "places that were not run",
     "same runs": "the same runs",
     "interval": "within chance",
+    "uneven": "seeds too unlike for an interval",
     "base": "nothing to compare with",
 }
 """What each kind of reason is, in short."""
 MAX_TEXTS = 3
+MIN_APART = 6
+"""Where some seeds lie exactly at a bound, or make no difference, at least this many others decide.
+
+With fewer, all on one side are chance in over 5 of 100 cases (two-sided sign test).
+"""
 
 
 @dataclass(frozen=True)
@@ -145,12 +154,33 @@ def judged(found: stats.Estimate | None, sign: str, limit: float, reasons: Itera
         doubts += [] if any(reason.kind in ("seeds", "same") for reason in doubts) else [ONE_SEED]
     elif known := _side(found.low, found.high, sign, limit, is_open=found.bin_width > 0):
         answer = known
+        doubts += _uneven(found, sign, limit, known)
     elif _side(found.low, found.high - found.bin_width, sign, limit):
         text = f"the bound lies within a bin, which is {quantities.bytes_text(found.bin_width)} wide"
         doubts.append(Reason("bin", text))
     else:
         doubts.append(Reason("interval", "the 95 % interval holds the bound"))
     return Verdict("open", tuple(doubts)) if doubts else Verdict(answer)
+
+
+def _uneven(found: stats.Estimate, sign: str, limit: float, answer: str) -> list[Reason]:
+    """Return the reason that values give which are far from normal, where they do not say the same each."""
+    odd, width = found.oddity, found.bin_width
+    if odd is None:
+        return []
+    sides = [(value, _side(value, value + width, sign, limit, is_open=width > 0)) for value in found.values]
+    apart = [side for value, side in sides if value != limit or side == answer]
+    agree = all(side == answer for side in apart)
+    if agree and (len(apart) == len(sides) or len(apart) >= MIN_APART):
+        return []
+    if odd.count > 1:
+        what = "make no difference" if odd.value == limit == 0 else "have the same value"
+    else:
+        what = "is far from all others"
+    text = f"{odd.count} of {odd.of} seeds {what}"
+    if agree:
+        return [Reason("uneven", f"{text}; a verdict needs {MIN_APART} that do")]
+    return [Reason("uneven", f"{text}, and not every seed by itself is on that side")]
 
 
 def _side(low: float, high: float, sign: str, limit: float, *, is_open: bool = False) -> str:
@@ -184,7 +214,8 @@ def separated(
         # Several seeds without an interval: they gave the same runs.
         known = any(reason.kind == "same" for reason in doubts)
         doubts += [] if known else [Reason("same", "the difference is one observation")]
-    if judged(estimate, "<", 0.0, doubts).answer == "yes":
+    below = judged(estimate, "<", 0.0, doubts)
+    if below.answer == "yes":
         return Separation(-1)
     above = judged(estimate, ">", 0.0, doubts)
     if above.answer == "yes":
@@ -193,7 +224,8 @@ def separated(
     if found is not None and found.is_within_bin:
         text = f"less than a bin of {quantities.bytes_text(found.bin_width)} beyond the interval"
         of_chance = Reason("bin", text)
-    left = [reason for reason in above.reasons if reason.kind != "interval"]
+    against = dict.fromkeys([*below.reasons, *above.reasons])
+    left = [reason for reason in against if reason.kind != "interval"]
     inside = estimate is not None and estimate.low is not None and not estimate.is_apart_from_zero
     return Separation(0, tuple([*left, of_chance] if inside or not left else left))
 

@@ -44,6 +44,8 @@ class Mean:
     """Width of the bins whose lower edges the values are, which `interval` leaves out; 0: they are exact."""
     ends: tuple[float, float] | None = None
     """The ends of the interval, without bins, where they are not exactly as far from the mean."""
+    oddity: stats.Oddity | None = None
+    """What shows that the values are far from normal, so that the interval holds less than it says."""
 
     @classmethod
     def of(
@@ -67,15 +69,16 @@ class Mean:
             low, high = found.low, found.high - found.bin_width
             if not stats.is_even(found.mean, low, high, by=1e-9):
                 ends = (low * scale, high * scale)
-        return cls(found.mean * scale, half, found.count, found.bin_width * scale, ends)
+        odd = found.oddity and replace(found.oddity, value=found.oddity.value * scale)
+        return cls(found.mean * scale, half, found.count, found.bin_width * scale, ends, odd)
 
     def scaled(self, by: float) -> Mean:
         """Return the mean and its interval times a factor."""
         interval = None if self.interval is None else self.interval * by
         ends = None if self.ends is None else (self.ends[0] * by, self.ends[1] * by)
-        return replace(
-            self, value=self.value * by, interval=interval, bin_width=self.bin_width * by, ends=ends
-        )
+        odd = self.oddity and replace(self.oddity, value=self.oddity.value * by)
+        width = self.bin_width * by
+        return replace(self, value=self.value * by, interval=interval, bin_width=width, ends=ends, oddity=odd)
 
     @property
     def low(self) -> float:
@@ -89,12 +92,18 @@ class Mean:
         return high if self.interval is None else high + self.bin_width
 
     def text(self, write: Callable[[float | None], str]) -> str:
-        """Return ``"1.23"``, ``"1.23 ±0.05"``, or both ends, each number as `write` writes it."""
+        """Return ``"1.23"``, ``"1.23 ±0.05"``, or both ends, each number as `write` writes it.
+
+        Where the values are far from normal, what shows it: ``"100 ±278 (0 in 4 of 5 seeds)"``.
+        """
+        odd = f" ({self.oddity.text(write)})" if self.oddity else ""
         uneven = self.ends is not None and not stats.is_even(self.value, *self.ends)
-        if self.interval is not None and (self.bin_width or uneven):
+        if self.interval is None:
+            return write(self.value)
+        if self.bin_width or uneven:
             low = max(0.0, self.low) if self.bin_width else self.low
-            return f"{write(self.value)} [{write(low)}, {write(self.high)}]"
-        return write(self.value) if self.interval is None else f"{write(self.value)} ±{write(self.interval)}"
+            return f"{write(self.value)} [{write(low)}, {write(self.high)}]{odd}"
+        return f"{write(self.value)} ±{write(self.interval)}{odd}"
 
 
 @dataclass

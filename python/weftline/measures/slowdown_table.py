@@ -27,6 +27,7 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
         costs.append("unfinished")
         columns.append(METRICS["unfinished"].title)
     result = Table(columns, title=title, left=2)
+    odd = []
     for line in lines:
         overall = line.overall()
         counts = [separations.fewest([line], d) for d in shown]
@@ -39,8 +40,10 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
                 for mean, count, d in zip(found, counts, shown, strict=True)
             ]
             cells.append(_cell(line, overall[percentile] if enough(percentile, fewest) else None))
+            odd += [mean.oddity for mean in (*found, overall[percentile]) if mean]
             cells += [line.metric_text(name) if row == 0 else "" for name in costs]
             result.rows.append(cells)
+        odd += [mean.oddity for name in costs if (mean := line.metric(name))]
         flows = [f"{count:,}" for count in (*counts, fewest)]
         result.rows.append(["", "flows", *flows, *("" for _ in costs)])
     result.note = (
@@ -51,6 +54,7 @@ def table(lines: Sequence[Line], *, title: str = "") -> Table:
     counts = sorted({len(line.runs) for line in lines})
     if counts[-1] > 1:
         result.note += f" Means over {stats.seeds_text(counts)}; ±: half of the 95 % interval."
+        result.note = f"{result.note} {stats.oddities_text(odd)}".rstrip()
     _mark_best(result, lines, shown, costs)
     few = separations.few_flows(lines, shown)
     result.note += f" Too few flows for that percentile: {few}." if few else ""

@@ -13,28 +13,39 @@ there are distinct observations.
 Values that are the lower edges of bins are known up to the width of a bin: an interval reaches to the upper
 edges, and that of a difference is wider by a bin at both ends.
 
+No interval of a mean holds it in 95 of 100 cases whatever the distribution: what happens under few seeds may
+be under none of those that were run. Where the values show that they are far from normal (`Oddity`: half of
+them or more are equal, or one is far from all others), the number states it, and `judgements.judged` asks
+each seed by itself too.
+
 Two schemes that met the same seeds carried the same flows, so their difference is taken seed by seed: what
 the flows have in common cancels (common random numbers). Where no seed is shared the interval is Welch's, or
 that of a bootstrap which draws the runs of both schemes again, each from its own.
 
 Sources: Student's distribution for whole degrees of freedom, Abramowitz and Stegun, Handbook of Mathematical
 Functions, 26.7.3 and 26.7.4. Welch, Biometrika 34 (1947). Efron and Tibshirani, An Introduction to the
-Bootstrap (1993), ch. 13. Hesterberg, What Teachers Should Know About the Bootstrap, The American Statistician
-69 (2015), expanded percentile interval.
+Bootstrap (1993), ch. 13. Hesterberg, What Teachers Should Know About the Bootstrap, The American
+Statistician 69 (2015), expanded percentile interval. Grubbs, Annals of Mathematical Statistics 21 (1950), of
+one value that is far from the others.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import NormalDist
 
 METHODS = ("t", "bootstrap")
 FEW = 5
 """With fewer runs an interval is several times wider than with ten."""
+FEW_TEXT = (
+    "an interval over few seeds assumes a normal distribution; where numbers have few values, as with paths "
+    f"by a hash, seeds that happen to agree give one far too narrow; use {FEW} or more"
+)
 FEW_OF_BOOTSTRAP = 10
 """With fewer runs a bootstrap interval has no means far enough out: with two it holds the mean in half."""
 RESAMPLES = 2000
@@ -44,6 +55,34 @@ Keys = Mapping[int, Hashable]
 
 UNEVEN = 0.05
 """Share of half an interval by which its middle may be off the mean, for the ends to be written as ±."""
+FAR_LEVEL = 0.001
+"""Level of the test for a value far from all others: in this share of cases normal ones have it by chance."""
+
+
+@dataclass(frozen=True)
+class Oddity:
+    """What shows that values are far from normal: the interval holds their mean less often than stated."""
+
+    value: float
+    """The one that half of the seeds or more have, or that of the one seed which is far from all others."""
+    count: int
+    """How many seeds have it: 1 of a seed that is far off."""
+    of: int
+    """How many seeds there are."""
+
+    def text(self, write: Callable[[float | None], str]) -> str:
+        """Return ``"0 in 4 of 5 seeds"``."""
+        return f"{write(self.value)} in {self.count} of {self.of} seeds"
+
+
+def oddities_text(found: Iterable[Oddity | None]) -> str:
+    """Return what the oddities of some numbers mean, as a sentence; "" without any."""
+    if not any(found):
+        return ""
+    return (
+        "A value that is given with its seeds, such as 0 in 4 of 5 seeds: half of them or more have it, or "
+        "it is far from all others. The interval then holds the mean in fewer than 95 of 100 cases."
+    )
 
 
 @dataclass(frozen=True)
@@ -57,6 +96,10 @@ class Estimate:
     """How many runs have the value."""
     bin_width: float = 0.0
     """Width of the bins whose lower edges the values are, with which `high` is that of the upper edges."""
+    values: tuple[float, ...] = field(default=(), compare=False, repr=False)
+    """What it is the mean of; () where that is of two independent groups of runs."""
+    oddity: Oddity | None = field(default=None, compare=False)
+    """What shows that the values are far from normal; None where nothing does."""
 
     @property
     def half(self) -> float | None:
@@ -109,19 +152,55 @@ def estimate(
     known, distinct = [value for value, _ in found], len(set(found))
     mean = math.fsum(known) / len(known)
     if distinct < 2:
-        return Estimate(mean, count=len(known), bin_width=bin_width)
+        return Estimate(mean, count=len(known), bin_width=bin_width, values=tuple(known))
     low, high = (interval_bootstrap if method == "bootstrap" else interval_t)(known, count=distinct)
-    return Estimate(mean, low, high + bin_width, len(known), bin_width)
+    odd = _oddity(known, [value for value, _ in dict.fromkeys(found)], bin_width)
+    return Estimate(mean, low, high + bin_width, len(known), bin_width, tuple(known), odd)
 
 
-def interval_t(values: Sequence[float], *, count: int | None = None) -> tuple[float, float]:
-    """Return the 95 % Student interval of the mean of two or more values.
+def _oddity(known: Sequence[float], distinct: Sequence[float], bin_width: float) -> Oddity | None:
+    """Return what shows that values are far from normal: equal ones, or one that is far from all others.
+
+    `distinct`: those of distinct observations, which decide. Numbers that are known up to the width of a bin
+    are equal for that reason.
+    """
+    if min(distinct) == max(distinct):
+        return None
+    value, count = Counter(distinct).most_common(1)[0]
+    if 2 * count >= len(distinct) and count > 1 and not bin_width:
+        return Oddity(value, sum(one == value for one in known), len(known))
+    mean = math.fsum(distinct) / len(distinct)
+    # A bin hides where in it a value lies.
+    spread = math.sqrt(_variance(distinct) + bin_width**2 / 12)
+    far = max(distinct, key=lambda one: abs(one - mean))
+    if len(distinct) < FEW or abs(far - mean) <= _far_off(len(distinct)) * spread:
+        return None
+    return Oddity(far, sum(one == far for one in known), len(known))
+
+
+@lru_cache(maxsize=256)
+def _far_off(count: int) -> float:
+    """Return beyond how many standard deviations from the mean none of `count` normal values is (Grubbs)."""
+    t = t_quantile(1 - FAR_LEVEL / (2 * count), count - 2)
+    return (count - 1) / math.sqrt(count) * t / math.sqrt(count - 2 + t * t)
+
+
+def interval_t(
+    values: Sequence[float], *, count: int | None = None, level: float = 0.95
+) -> tuple[float, float]:
+    """Return Student's interval of the mean of two or more values, of 95 % unless `level` is another share.
 
     `count`: how many of them are distinct observations; all without it.
     """
     mean, count = math.fsum(values) / len(values), count or len(values)
-    half = t_quantile(0.975, count - 1) * math.sqrt(_variance(values) / count)
+    half = t_quantile((1 + level) / 2, count - 1) * math.sqrt(_variance(values) / count)
     return mean - half, mean + half
+
+
+def interval_of_ratios(values: Sequence[float]) -> tuple[float, float]:
+    """Return Student's 95 % interval of the geometric mean of two or more ratios, by their logarithms."""
+    low, high = interval_t([math.log(value) for value in values])
+    return math.exp(low), math.exp(high)
 
 
 def interval_bootstrap(
@@ -170,7 +249,7 @@ class Difference:
         """Whether half of the seeds or more make no difference, and some do.
 
         The mean is then that of a few differences and of zeros, whose distribution is skewed: the interval
-        holds the true mean less often than 95 times in 100, though it seldom leaves out zero by chance.
+        holds the true mean less often than 95 times in 100.
         """
         return self.unequal is not None and 0 < 2 * self.unequal <= self.estimate.count
 
@@ -213,6 +292,8 @@ def difference(
         found = estimate(differences, method=method, keys=pairs)
         mean = math.fsum(theirs[s] for s in common) / len(common)
         unequal = sum(one != 0 for one in differences)
+        if found and found.oddity and found.oddity.count > 1 and found.oddity.value != 0:
+            found = replace(found, oddity=None)  # most seeds differ, and by the same
         return Difference(_wider(found, bin_width), True, mean, bin_width, unequal) if found else None
     if not ours or not theirs:
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from weftline.errors import nearest
@@ -142,17 +143,21 @@ def difference_text(
 ) -> str:
     """Return ``"+0.12 ±0.05 (+9 %) *"``: the star where the two are separated.
 
-    Where half of the seeds or more make no difference it is ``"+0.12 ±0.25 (+9 %; 2 of 5 seeds differ)"``.
+    Where half of the seeds or more make no difference it is ``"+0.12 ±0.25 (+9 %; 2 of 5 seeds differ)"``,
+    where one is far from all others ``"+0.12 ±0.25 (+9 %; 0.9 in 1 of 10 seeds)"``.
     Where the interval leaves out zero and there is another reason against a verdict, the number of that
     footnote replaces the star. Some footnotes stand whatever the interval.
     """
     if found is None:
         return "–"
     mean = found.estimate.mean
-    text = ("+" if mean > 0 else "") + estimate_text(found.estimate, write)
+    odd = found.estimate.oddity
+    text = ("+" if mean > 0 else "") + estimate_text(replace(found.estimate, oddity=None), write)
     facts = [] if found.relative is None else [_percent_text(found.relative)]
     if found.mostly_equal:
         facts.append(f"{found.unequal} of {found.estimate.count} seeds differ")
+    elif odd is not None:
+        facts.append(odd.text(write))
     if facts:
         text += f" ({'; '.join(facts)})"
     if separation.order:
@@ -172,14 +177,16 @@ def differences_note(
     notes: Footnotes,
     *,
     intervals: bool,
+    found: Sequence[stats.Difference] = (),
     unfinished: bool = False,
     same: Sequence[str] = (),
     recorded: Sequence[str] = (),
 ) -> str:
     """Return what stands below a table of differences: what the star means, if there are intervals at all.
 
-    `unfinished`: whether some flows did not finish. `same` are those whose runs have the same fingerprints,
-    in words; `recorded` the titles of metrics that have a star between two of them.
+    `found`: the differences. `unfinished`: whether some flows did not finish. `same` are those whose runs
+    have the same fingerprints, in words; `recorded` the titles of metrics that have a star between two of
+    them.
     """
     alike = (
         f"Flows and ports are the same to the bit: {shortened(same)}. What sets them apart moved no packet."
@@ -193,6 +200,7 @@ def differences_note(
         )
     finished = " Means are over the flows that finished: other ones in each line where some did not."
     finished = finished if unfinished else ""
+    few = _few_differ_text(found)
     if not intervals:
         text = (
             f"Differences are taken {how}. There are no intervals, so "
@@ -201,9 +209,32 @@ def differences_note(
         return "\n".join(filter(None, [text, alike, notes.text()]))
     text = (
         f"Differences are taken {how}; * separated: zero is not in the 95 % interval. Those without * "
-        f"are not ranked: the runs do not tell which is lower.{finished}"
+        f"are not ranked: the runs do not tell which is lower.{finished}{_chance_text(found)}{few}"
     )
     return "\n".join(filter(None, [text, alike, notes.text()]))
+
+
+MANY = 20
+"""With this number of differences a star by chance is likely, and is written of."""
+
+
+def _chance_text(found: Sequence[stats.Difference]) -> str:
+    """Return how many stars are to be expected by chance among many differences, as a sentence; else ""."""
+    count = sum(bool(one.estimate.half) for one in found)
+    if count < MANY:
+        return ""
+    return f" Of {count} differences, about {round(count / 20)} have a star by chance even if all are alike."
+
+
+def _few_differ_text(found: Sequence[stats.Difference]) -> str:
+    """Return what few seeds that differ, and oddities, mean for an interval, as sentences; "" without any."""
+    few = any(one.mostly_equal for one in found)
+    odd = stats.oddities_text(one.estimate.oddity for one in found if not one.mostly_equal)
+    text = (
+        "Where half of the seeds or more make no difference, the interval holds the mean in fewer than 95 of "
+        "100 cases, and a star needs six that do, all of one sign."
+    )
+    return "".join(f" {one}" for one in (text if few else "", odd) if one)
 
 
 def _differences(result: SweepResult) -> list[Table]:
@@ -242,7 +273,7 @@ def _differences(result: SweepResult) -> list[Table]:
     ]
     left = any(result.left_text(name, cell, b) for cell, b, name in pairs if metric(name).completion)
     found[-1].note = differences_note(
-        how, notes, intervals=intervals, unfinished=left, same=same, recorded=recorded
+        how, notes, intervals=intervals, found=apart, unfinished=left, same=same, recorded=recorded
     )
     return found
 
@@ -295,6 +326,8 @@ def notes(result: SweepResult) -> list[str]:
     counted = f"{result.choice.text()}; percentiles are of each run, then averaged."
     found.append(" ".join(filter(None, [counted, _no_effect_text(result, result.metrics)])))
     found += filter(None, [result.choice.counts_text(result.runs)])
+    each = (result.estimate(name, cell) for cell in result.cells for name in result.metrics)
+    found += filter(None, [stats.oddities_text(one.oddity for one in each if one)])
     flows = Flows(group=report.group)
     pooled = (evidence.pooled_text(name, result.runs, flows) for name in result.metrics)
     return found + list(filter(None, [*pooled, _ports_text(result)]))
@@ -353,11 +386,7 @@ def warnings(result: SweepResult) -> list[str]:
             f'decides nothing; use interval = "t", or {stats.FEW_OF_BOOTSTRAP} seeds or more'
         )
     elif seeds < stats.FEW:
-        found.append(
-            f"{seeds} seeds: an interval over few seeds assumes a normal distribution; where numbers have "
-            "few values, as with paths by a hash, seeds that happen to agree give one far too narrow; "
-            f"use {stats.FEW} or more"
-        )
+        found.append(f"{seeds} seeds: {stats.FEW_TEXT}")
     found += alike_texts([(_name(cell), cell.runs.values()) for cell in result.cells])
     found += _same_runs(result)
     found += mixed_builds(result.runs)
