@@ -86,3 +86,29 @@ def test_a_stored_sweep_whose_answer_decides_nothing_opens_with_a_warning(swept,
         assert len(warnings) == 1 and "fct_mean < 0ns" not in str(found.tables()[0].text())
     finally:
         file.write_text(before)
+
+
+def test_tables_for_programs_state_what_is_odd_and_how_many_seeds_differ(tmp_path):
+    star = {
+        "topology": {"kind": "star", "hosts": 8, "host_link": {"rate": "10Gbps"}},
+        "switch": {"buffer": "300KB"},
+        "workload": [{"kind": "poisson", "sizes": "websearch", "load": 0.5, "duration": "2ms"}],
+    }
+    cubic = {"transport": {"kind": "tcp", "controller": {"kind": "cubic"}}}
+    larger = {**cubic, "switch.buffer": "20MB"}
+    found = weftline.sweep(
+        star,
+        {"a": {"small": cubic, "large": larger}},
+        seeds=5,
+        report={"metrics": ["drops"]},
+        out=tmp_path / "s",
+    )
+    rows = {row["a"]: row for row in found.estimates if row["metric"] == "drops"}
+    drops = list(found.values("drops", found.cells[0]).values())
+    zeros = drops.count(0)
+    assert 3 <= zeros < 5, "the scenario is to drop packets under one seed or two"
+    assert (rows["small"]["odd"], rows["small"]["differ"]) == (f"0 in {zeros} of 5 seeds", None)
+    assert (rows["large"]["odd"], rows["large"]["differ"]) == (None, 5 - zeros)
+    head, first, *_ = (found.path / "table.csv").read_text().splitlines()
+    assert dict(zip(head.split(","), first.split(","), strict=False))["odd"] == rows["small"]["odd"]
+    assert f"{5 - zeros} of 5 seeds differ" in str(found) and f"(0 in {zeros} of 5 seeds)" in str(found)

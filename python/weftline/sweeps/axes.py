@@ -22,8 +22,8 @@ SEEDS_NOT_SET = "the seed cannot be set: every combination runs with each seed o
 OF_POINTS = ("seed", "run", "status")
 """Columns of ``points.csv`` between the axes and the metrics."""
 OF_ESTIMATES = (
-    *("metric", "runs", "asked", "mean", "low", "high", "unfinished", "answer", "reasons"),
-    *("against", "difference", "difference_low", "difference_high", "paired"),
+    *("metric", "runs", "asked", "mean", "low", "high", "odd", "unfinished", "answer", "reasons"),
+    *("against", "difference", "difference_low", "difference_high", "paired", "differ"),
     *("separated", "separated_reasons"),
 )
 """Columns of ``table.csv`` after the axes."""

@@ -507,12 +507,13 @@ class SweepResult:
         """One dict a combination and metric: each axis, ``metric``, ``runs``, ``mean``, ``low``, ``high``.
 
         Combinations without results have 0 ``runs``, others the number of those that have the metric, of
-        ``asked``; ``unfinished`` are the flows, paths, steps or deadlines left out, ``no_effect`` the keys
-        of the report that choose flows, but have no effect on the metric.
-        ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons`` the reasons against a
-        verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``, ``paired`` and
-        ``separated`` (lower, higher, not separated; ``separated_reasons``: why not) where it is compared
-        with another combination.
+        ``asked``; ``odd`` (such as ``0 in 4 of 5 seeds``) is what shows that the values are far from normal,
+        so that the interval holds the mean less often than it says; ``unfinished`` are the flows, paths,
+        steps or deadlines left out, ``no_effect`` the keys of the report that choose flows, but have no
+        effect on the metric. ``answer`` is yes, no or open for the metric of the answer's bound, ``reasons``
+        the reasons against a verdict. ``against``, ``difference``, ``difference_low``, ``difference_high``,
+        ``paired``, ``differ`` (under how many seeds, where it is taken by seed) and ``separated`` (lower,
+        higher, not separated; ``separated_reasons``: why not) where it is compared with another combination.
         """
         found = []
         for cell in self.combinations:
@@ -521,6 +522,8 @@ class SweepResult:
                 row: dict[str, Any] = {**self.axis_values(cell.choice), "metric": name}
                 row |= {"runs": estimate.count if estimate else 0, "asked": self.asked}
                 row |= {key: getattr(estimate, key, None) for key in ("mean", "low", "high")}
+                odd = estimate.oddity if estimate else None
+                row["odd"] = odd.text(lambda value: f"{value:g}") if odd else None
                 row["unfinished"] = self._left(name, cell)
                 row["no_effect"] = ", ".join(self.no_effect(name))
                 judged = self.judgement(cell) if name == (self.report.bound or ("",))[0] else None
@@ -534,6 +537,7 @@ class SweepResult:
                 row["difference_low"] = apart.estimate.low if apart else None
                 row["difference_high"] = apart.estimate.high if apart else None
                 row["paired"] = apart.paired if apart else None
+                row["differ"] = apart.unequal if apart else None
                 separation = self.separation(name, cell, paired=False) if apart else None
                 row["separated"] = separation.word if separation else None
                 row["separated_reasons"] = judgements.reasons_text(separation.reasons) if separation else None
