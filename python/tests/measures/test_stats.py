@@ -8,6 +8,7 @@ import pytest
 from weftline.measures import judgements, lines, stats
 from weftline.measures.judgements import Footnotes, Separation
 from weftline.measures.lines import Mean
+from weftline.measures.metrics import metric
 from weftline.sweeps import tables
 
 
@@ -113,6 +114,13 @@ def test_where_seeds_make_no_difference_chance_seldom_separates():
         found = stats.estimate(values)
         apart += found.is_apart_from_zero
     assert apart <= 0.05 * 2000
+
+
+def test_percentages_differ_by_points_and_relatively_by_per_cent():
+    found = stats.difference({1: 0.02, 2: 0.03, 3: 0.025}, {1: 0.03, 2: 0.035, 3: 0.035})
+    text = tables.difference_text(found, metric("drop_rate").difference_text, Separation(0), Footnotes())
+    assert text == "-0.833 points ±0.717 points (-25 %)"
+    assert metric("fct_mean").difference_text(2e3) == metric("fct_mean").text(2e3) == "2 us"
 
 
 def separated(*differences):

@@ -181,7 +181,7 @@ class Comparison:
 
         def text(line: Line, base: Line, name: str) -> str:
             message = difference_text(
-                found[line.label][name], metric(name).text, self.separation(name, line), notes
+                found[line.label][name], metric(name).difference_text, self.separation(name, line), notes
             )
             return message + _qualifier([line, base], name)
 

@@ -63,6 +63,11 @@ class Metric:
         """Return the number of a run, over the flows that count where they can be chosen."""
         return self.of_flows(run, flows) if self.of_flows else self.read(run)
 
+    def difference_text(self, value: float | None) -> str:
+        """Return a difference of two values as text: percentages differ by points, not by per cent."""
+        text = self.text(value)
+        return f"{text.removesuffix(' %')} points" if text.endswith(" %") else text
+
 
 def _of_flows(read: Callable[..., float | None], chosen_by: tuple[str, ...] = OF_FLOWS) -> dict[str, Any]:
     """A number that some flows alone can have."""

@@ -117,7 +117,8 @@ def _difference_of(result: SweepResult, name: str, notes: Footnotes) -> Callable
         if base is None:
             return ""
         found = result.difference(name, cell)
-        text = difference_text(found, metric(name).text, result.separation(name, cell, paired=False), notes)
+        write, separation = metric(name).difference_text, result.separation(name, cell, paired=False)
+        text = difference_text(found, write, separation, notes)
         asked = 0 if found is None else result.asked
         left = result.left_text(name, cell, base)
         return text + evidence.qualifier(runs=found.estimate.count if found else 0, asked=asked, left=left)
