@@ -218,7 +218,7 @@ def test_how_often_the_interval_holds_the_mean_is_as_the_documentation_states():
 def test_many_differences_say_how_many_stars_are_chance():
     one = stats.difference({1: 1.0, 2: 3.0, 3: 2.5}, {1: 1.5, 2: 2.0, 3: 2.0})
     note = tables.differences_note("x", Footnotes(), intervals=True, found=[one] * 80)
-    assert "Of 80 differences, about 4 have a star by chance even if all are alike." in note
+    assert "Of 80 differences, about 4 would have a star by chance if all were alike." in note
     assert "by chance" not in tables.differences_note("x", Footnotes(), intervals=True, found=[one] * 19)
 
 
