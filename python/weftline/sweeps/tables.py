@@ -224,7 +224,8 @@ def _chance_text(found: Sequence[stats.Difference]) -> str:
     count = sum(bool(one.estimate.half) for one in found)
     if count < MANY:
         return ""
-    return f" Of {count} differences, about {round(count / 20)} would have a star by chance if all were alike."
+    chance = round(count / 20)
+    return f" Of {count} differences, about {chance} would have a star by chance if all were alike."
 
 
 def _few_differ_text(found: Sequence[stats.Difference]) -> str:
