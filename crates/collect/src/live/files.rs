@@ -99,8 +99,9 @@ impl Files {
         file.append(&format!("{text}\n")).map_err(|error| format!("out: {error}"))
     }
 
-    /// The collectors that wrote here, in their order; none if there is no such file, as former versions wrote none. The last
-    /// line may lack its end: who was killed while writing it added no rows. Error: another line is of no collector.
+    /// The collectors that wrote here, in their order; none if there is no such file, as former versions
+    /// wrote none. The last line may lack its end: who was killed while writing it added no rows. Error:
+    /// another line is of no collector.
     fn writers(&self) -> Result<Vec<Writer>, String> {
         let path = self.folder.join(COLLECTORS);
         let text = match fs::read(&path) {
@@ -147,7 +148,8 @@ impl Output {
         let bytes = file.metadata().map_err(|error| format!("out: {name}: {error}"))?.len();
         let mut output = Output { name, file, bytes };
         let end = output.end()?;
-        // Who was killed while it wrote left a part of a row, which the next row would continue; or a whole one without its end.
+        // Who was killed while it wrote left a part of a row, which the next row would continue; or a whole
+        // one without its end.
         let whole = end.iter().rposition(|&byte| byte == b'\n').map_or(0, |place| place + 1);
         match serde_json::from_slice::<Value>(&end[whole..]) {
             Ok(Value::Object(_)) => output.append("\n")?,

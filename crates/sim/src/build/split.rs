@@ -1,9 +1,11 @@
-//! Cuts a network into parts that can be simulated side by side: about equal in work, few packets between them, and no
-//! short link cut, because the shortest link between parts is how far one may run ahead of another.
+//! Cuts a network into parts that can be simulated side by side: about equal in work, few packets between
+//! them, and no short link cut, because the shortest link between parts is how far one may run ahead of
+//! another.
 //!
-//! What hangs together is grown part by part from one side of the network to the other (Karypis and Kumar's greedy graph
-//! growing), switches with the hosts on them as units, and then improved by moving units across the seams while that lets
-//! fewer packets cross or evens out the work (as Fiduccia and Mattheyses do, one unit at a time).
+//! What hangs together is grown part by part from one side of the network to the other (Karypis and Kumar's
+//! greedy graph growing), switches with the hosts on them as units, and then improved by moving units across
+//! the seams while that lets fewer packets cross or evens out the work (as Fiduccia and Mattheyses do, one
+//! unit at a time).
 
 use super::work::Work;
 use crate::topology::{NodeKind, Topology};
@@ -37,8 +39,8 @@ impl Split {
         Split { part, parts: 2, lookahead: Time::MAX }
     }
 
-    /// At most `parts` parts, with the longest lookahead that leaves them about equal; fewer where the network does not
-    /// have as many units, and one where only links without delay could be cut.
+    /// At most `parts` parts, with the longest lookahead that leaves them about equal; fewer where the
+    /// network does not have as many units, and one where only links without delay could be cut.
     pub fn new(topology: &Topology, work: &Work, parts: usize) -> Split {
         if parts < 2 {
             return Split::whole(topology);
@@ -190,8 +192,8 @@ impl Units {
         part
     }
 
-    /// Moves units to other parts where that lets fewer packets cross and both parts stay within their limits, or where it
-    /// takes work from a part beyond its limit; whether any moved.
+    /// Moves units to other parts where that lets fewer packets cross and both parts stay within their
+    /// limits, or where it takes work from a part beyond its limit; whether any moved.
     fn improve(&self, part: &mut [u16], parts: usize) -> bool {
         let mut weights = vec![0u64; parts];
         part.iter().zip(&self.weight).for_each(|(&part, &weight)| weights[usize::from(part)] += weight);

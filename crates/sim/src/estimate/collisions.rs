@@ -5,20 +5,20 @@
 //! C(n, m) (1 / k)^m (1 - 1 / k)^(n - m)      chance that of n flows, each at one of k next hops, m are at a given one
 //! ```
 //!
-//! So the sum over flows of the chance that each finds m others at its next hop, when it comes, is the number of
-//! next hops that come to have m + 1 of them. Looked at are the links from the switch of a source to others, and
-//! those to the switch of a destination.
+//! So the sum over flows of the chance that each finds m others at its next hop, when it comes, is the number
+//! of next hops that come to have m + 1 of them. Looked at are the links from the switch of a source to
+//! others, and those to the switch of a destination.
 //!
-//! Differs from a run: links between other switches, such as those of a core, are shared evenly; a flow does not
-//! keep those behind it waiting; the hash of the run is not computed, so the end is that of half of all seeds.
+//! Differs from a run: links between other switches, such as those of a core, are shared evenly; the hash of
+//! the run is not computed, so the end is that of half of all seeds.
 
 /// Beyond this number of flows at the same links their shares are taken as even.
 const MANY: u32 = 1000;
 /// A smaller chance is left out.
 const RARE: f64 = 1e-7;
 
-/// The chances that one more of `others` flows, each at one of `hops` next hops, finds 1, 2, ... of these at its
-/// own.
+/// The chances that one more of `others` flows, each at one of `hops` next hops, finds 1, 2, ... of these at
+/// its own.
 pub fn chances(others: u32, hops: usize) -> impl Iterator<Item = (u32, f64)> {
     let (n, ways) = (f64::from(others), hops as f64);
     let counts = if hops > 1 && others <= MANY { 1..=others } else { 1..=0 };
@@ -48,7 +48,7 @@ mod tests {
         near(of(2, 2), &[0.5, 0.25]);
         near(of(3, 6), &[75.0 / 216.0, 15.0 / 216.0, 1.0 / 216.0]);
         near(of(0, 4), &[]);
-        // One next hop is no choice, and many flows are even.
+        // There is no choice of one next hop, and many flows are even.
         near(of(3, 1), &[]);
         near(of(MANY + 1, 4), &[]);
         let whole: f64 = of(MANY, 4).iter().sum();

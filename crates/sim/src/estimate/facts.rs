@@ -211,10 +211,10 @@ fn pfc_facts(scenario: &Scenario) -> Value {
     })
 }
 
-/// Payload bits over the capacity of the hosts' links until the last flow starts, or where there are rounds alone,
-/// until the round after the last one would; none if all start at once. Flows that are `drawn` for a load start one
-/// interval after the other from the begin on, so that the last one belongs to the time behind its start: with
-/// it few flows would have a load too high by one of their number.
+/// Payload bits over the capacity of the hosts' links until the last flow starts, or where there are rounds
+/// alone, until the round after the last one would; none if all start at once. Flows that are `drawn` for a
+/// load start one interval after the other from the begin on, so that the last one belongs to the time after
+/// its start: with it few flows would have a load too high by one of their number.
 fn offered_load(scenario: &Scenario, size: &TrafficSize, drawn: bool) -> Option<f64> {
     let capacity = host_capacity(&scenario.network.topology);
     let periods: Option<Vec<Time>> = scenario.traffic.sources.iter().map(|source| source.period()).collect();

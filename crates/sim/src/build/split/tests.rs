@@ -1,5 +1,5 @@
-//! The bound that is stated here: no part has more than 4 % above its share of the work, or the work of half a unit (a
-//! switch with its hosts) above it where units are that large.
+//! The bound that is stated here: no part has more than 4 % above its share of the work, or the work of half
+//! a unit (a switch with its hosts) above it where units are that large.
 
 use super::*;
 use crate::engine::random::RandomStream;
@@ -69,7 +69,8 @@ fn heaviest(topology: &Topology, split: &Split) -> f64 {
 
 #[test]
 fn fat_trees_fall_into_equal_parts() {
-    // k = 4 in eight parts: units of 1/36 to 1/18 of the work, so that a part is within half of the larger ones.
+    // k = 4 in eight parts: units of 1/36 to 1/18 of the work, so that a part is within half of the larger
+    // ones.
     for (k, parts, max) in [
         (4, 2, 1.05),
         (4, 4, 1.12),
@@ -251,8 +252,8 @@ proptest! {
         prop_assert!((1..=parts).contains(&found.parts));
     }
 
-    /// A part that grows misses its goal by up to half a unit, which the j parts that are left share: the last of k
-    /// parts has up to 1/2 (1 + 1/2 + ... + 1/(k - 1)) units too many where none can be moved.
+    /// A part that grows misses its goal by up to half a unit, which the j parts that are left share: the
+    /// last of k parts has up to 1/2 (1 + 1/2 + ... + 1/(k - 1)) units too many where none can be moved.
     #[test]
     fn parts_are_as_near_to_their_share_as_units_allow(
         switches in 20u32..80, more in 0u32..100, seed in 0u64..1000, parts in 2usize..6,
