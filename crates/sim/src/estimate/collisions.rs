@@ -21,9 +21,9 @@ const RARE: f64 = 1e-7;
 /// its own.
 pub fn chances(others: u32, hops: usize) -> impl Iterator<Item = (u32, f64)> {
     let (n, ways) = (f64::from(others), hops as f64);
-    let most = if hops > 1 && others <= MANY { others } else { 0 };
+    let largest = if hops > 1 && others <= MANY { others } else { 0 };
     let (mean, mut chance) = (n / ways, (1.0 - 1.0 / ways).powf(n));
-    (1..=most)
+    (1..=largest)
         .map(move |m| {
             chance *= (n - f64::from(m) + 1.0) / (f64::from(m) * (ways - 1.0));
             (m, chance)
