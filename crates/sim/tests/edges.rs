@@ -12,6 +12,7 @@ use weftline_sim::topology::TopologyParameters;
 use weftline_sim::topology::leaf_spine::LeafSpine;
 use weftline_sim::transport::binding::NicPolicy;
 use weftline_sim::units::{Bytes, Rate, Time};
+use weftline_sim::workload::FlowSpec;
 
 fn leaf_spine(spines: u64, hosts_per_leaf: u64) -> Topology {
     let (host, fabric) = (link(Rate::from_gbps(10), Time::from_us(1)), Rate::from_gbps(10));
@@ -68,6 +69,23 @@ fn packets_that_take_ways_of_unlike_length_overtake_each_other_and_are_put_in_or
     assert_eq!((seen.reordered_delivered, seen.expired), (0, 0));
     // The packets by the short way wait for those before them: 5 us are six packets of both ways, so three or so are held.
     assert!(seen.held > 40 && (2_000..=8_000).contains(&seen.max_held), "{seen:?}");
+}
+
+/// On one connection, by two ways: the packets of a flow wait for those of the flows before it, and for nothing between
+/// the short last packet of a flow and the first of the next.
+#[test]
+fn flows_that_follow_each_other_are_put_in_order_over_short_last_packets() {
+    let sizes: Vec<u64> = (1..40).map(|number| 170 * number).collect();
+    let at_once = |&size: &u64| FlowSpec { connection: Some(0), ..flow(0, 1, size, Time::ZERO) };
+    let mut config = normal("dctcp", unequal(5), sizes.iter().map(at_once).collect());
+    config.switch.balancer = BalancerConfig::Spray(SprayParameters::InTurn);
+    config.host = IN_ORDER;
+    config.measure.reordering = true;
+    rdma_of(&mut config).recovery = Recovery::SelectiveRepeat { reordering: 1000 };
+    let (kept, outcome) = run(config);
+    let seen = outcome.receiving.unwrap();
+    assert_eq!(completion_times(&kept).len(), sizes.len());
+    assert!(seen.held > 40 && (seen.reordered_delivered, seen.expired) == (0, 0), "{seen:?}");
 }
 
 #[test]

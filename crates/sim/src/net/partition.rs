@@ -379,6 +379,11 @@ impl Partition {
         self.numberings[usize::from(packet.profile)].first_byte(packet)
     }
 
+    /// The first byte of the data packet that is next in order after this one.
+    pub fn next_byte(&self, packet: &Packet) -> u64 {
+        self.numberings[usize::from(packet.profile)].next_byte(packet)
+    }
+
     /// What a data packet carries, as its transport numbers it.
     pub fn carried_of(&self, id: PacketId) -> Range<u64> {
         let packet = &self.packets[id];

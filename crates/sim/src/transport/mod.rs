@@ -434,7 +434,12 @@ impl TransportConfig {
     /// How its data packets are numbered.
     pub fn numbering(&self) -> Numbering {
         fn numbering<P: TransportParameters>(own: &P) -> Numbering {
-            Numbering { carried: P::carried, bytes: own.number_bytes(), receiver_timer: P::receiver_timer }
+            Numbering {
+                carried: P::carried,
+                bytes: own.number_bytes(),
+                begin_at: own.flows_begin_at(),
+                receiver_timer: P::receiver_timer,
+            }
         }
         each_kind!(self, own => numbering(own))
     }

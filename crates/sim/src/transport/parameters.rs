@@ -113,6 +113,10 @@ pub trait TransportParameters: Sized {
     fn number_bytes(&self) -> u64 {
         1
     }
+    /// On a connection that several flows use, the next flow begins at a multiple of this number of bytes.
+    fn flows_begin_at(&self) -> u64 {
+        1
+    }
 
     /// The format of its packets in captures.
     fn wire_format(&self) -> WireFormat<'_> {
@@ -131,6 +135,8 @@ pub struct Numbering {
     pub carried: fn(&Packet) -> Range<u64>,
     /// [`TransportParameters::number_bytes`].
     pub bytes: u64,
+    /// [`TransportParameters::flows_begin_at`].
+    pub begin_at: u64,
     /// [`TransportParameters::receiver_timer`].
     pub receiver_timer: fn(&Packet) -> Option<ReceiverTimer>,
 }
@@ -150,6 +156,12 @@ impl Numbering {
     #[inline]
     pub fn first_byte(&self, packet: &Packet) -> u64 {
         (self.carried)(packet).start.saturating_mul(self.bytes)
+    }
+
+    /// The first byte of the packet that is next in order, where [`Packet::seq`] counts bytes.
+    pub fn next_byte(&self, packet: &Packet) -> u64 {
+        let end = packet.seq + u64::from(packet.payload);
+        if packet.is_last() { end.next_multiple_of(self.begin_at) } else { end }
     }
 }
 

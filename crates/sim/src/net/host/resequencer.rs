@@ -98,10 +98,11 @@ impl Resequencer {
         config: ResequencingConfig,
         ready: &mut Vec<PacketId>,
     ) {
-        let (first, payload) = (net.packets[id].seq, u64::from(net.packets[id].payload));
+        let packet = net.packets[id];
+        let (first, payload) = (packet.seq, u64::from(packet.payload));
         let inflow = inflow(&mut self.flows, key);
         if first <= inflow.expected || inflow.held.contains_key(&first) {
-            inflow.expected = inflow.expected.max(first + payload);
+            inflow.expected = inflow.expected.max(net.next_byte(&packet));
             ready.push(id);
             if !inflow.held.is_empty() {
                 self.release(net, key, false, ready);
@@ -131,11 +132,12 @@ impl Resequencer {
             if first > inflow.expected && !all {
                 break;
             }
-            let payload = u64::from(net.packets[id].payload);
+            let packet = net.packets[id];
+            let payload = u64::from(packet.payload);
             inflow.held.remove(&first);
             inflow.bytes -= payload;
             self.held_bytes -= payload;
-            inflow.expected = inflow.expected.max(first + payload);
+            inflow.expected = inflow.expected.max(net.next_byte(&packet));
             ready.push(id);
         }
         if ready.len() == before {

@@ -273,6 +273,11 @@ impl TransportParameters for RdmaConfig {
         Framing::of(self.mtu, self.header + telemetry, ack)
     }
 
+    /// A flow begins a packet of its own, and packets are numbered.
+    fn flows_begin_at(&self) -> u64 {
+        u64::from(self.mtu)
+    }
+
     fn data_header(&mut self) -> &mut u32 {
         &mut self.header
     }
