@@ -48,6 +48,16 @@ impl Layout {
         .min(self.size)
     }
 
+    /// The first packet before which there are at least so many bytes; the number of packets if none is.
+    #[inline]
+    pub fn number_at(&self, bytes: u64) -> u32 {
+        let number = match bytes.checked_sub(self.unscheduled_bytes) {
+            None | Some(0) => return bytes.div_ceil(u64::from(self.mtu - self.extra)) as u32,
+            Some(scheduled) => u64::from(self.unscheduled) + scheduled.div_ceil(u64::from(self.mtu)),
+        };
+        number.min(u64::from(self.packets)) as u32
+    }
+
     #[inline]
     pub fn payload(&self, number: u32) -> u32 {
         let end =

@@ -1,5 +1,6 @@
 //! Priority levels: how many of them unscheduled packets have, and which sizes belong to each.
 
+use super::layout::Layout;
 use super::parameters::HomaConfig;
 
 /// How the levels of a run are divided. Level 0 is the highest.
@@ -9,16 +10,17 @@ pub struct Levels {
     pub scheduled: u32,
     /// Senders that are granted to at once.
     pub overcommit: u32,
-    /// A packet before which at most so many bytes of its message are left has this level; without such a one the level
-    /// after the last.
+    /// A packet before which at most so many bytes of its message are left has this level; without such a one
+    /// the level after the last.
     pub cutoffs: Vec<u64>,
 }
 
 impl Levels {
     /// Divides the levels for messages of these sizes.
     ///
-    /// The unscheduled levels get the share of the bytes that is sent without grants, and each of them gets equal bytes:
-    /// those of unscheduled packets and of the last ones of longer messages, with headers, and grants in the first.
+    /// The unscheduled levels get the share of the bytes that is sent without grants, and each of them gets
+    /// equal bytes: those of unscheduled packets and of the last ones of longer messages, with headers, and
+    /// grants in the first.
     pub fn new(config: &HomaConfig, sizes: &[u64]) -> Levels {
         let all = config.priorities;
         let limit = all.saturating_sub(1).max(1);
@@ -62,29 +64,76 @@ fn unscheduled_levels(config: &HomaConfig, sizes: &[u64]) -> u32 {
     ((share * f64::from(config.priorities)).round() as u32).max(1)
 }
 
-fn cutoffs(config: &HomaConfig, sizes: &[u64], levels: u32) -> Vec<u64> {
-    // Bytes left before a packet, and its bytes on the wire.
-    let mut packets: Vec<(u64, u64)> = Vec::new();
-    for &size in sizes {
-        let layout = config.layout(size);
-        let add = |number: u32| (size - layout.before(number), u64::from(layout.wire_bytes(number)));
-        packets.extend((0..layout.unscheduled).map(add));
-        let granted = layout.packets - layout.unscheduled;
-        packets.push((0, u64::from(granted) * u64::from(config.control)));
-        let tail = (layout.unscheduled..layout.packets).rev().map(add);
-        packets.extend(tail.take_while(|(left, _)| layout.wire_of(*left) <= config.rtt_bytes));
-    }
-    packets.sort_unstable();
-    let total: u64 = packets.iter().map(|packet| packet.1).sum();
-    let (mut found, mut below) = (Vec::new(), 0);
-    for (left, bytes) in packets {
-        below += bytes;
-        while (found.len() as u32) < levels - 1
-            && below * u64::from(levels) >= total * (found.len() as u64 + 1)
-        {
-            found.push(left);
+/// Messages of one size, whose packets are counted, not listed: one may have a million of them.
+struct Messages {
+    layout: Layout,
+    count: u64,
+    /// Of the scheduled packets the first of those at the end that are in flight together.
+    tail: u32,
+    /// Counted bytes of all smaller messages.
+    before: u64,
+}
+
+impl Messages {
+    /// Those of a number of messages, in order of size, and the counted bytes of all.
+    fn of(config: &HomaConfig, sizes: &[u64]) -> (Vec<Messages>, u64) {
+        let mut sizes = sizes.to_vec();
+        sizes.sort_unstable();
+        let (mut all, mut total) = (Vec::new(), 0);
+        for same in sizes.chunk_by(|one, other| one == other) {
+            let layout = config.layout(same[0]);
+            let (mut first, mut tail) = (layout.unscheduled, layout.packets);
+            while first < tail {
+                let middle = first.midpoint(tail);
+                match layout.wire_of(layout.size - layout.before(middle)) <= config.rtt_bytes {
+                    true => tail = middle,
+                    false => first = middle + 1,
+                }
+            }
+            let messages = Messages { layout, count: same.len() as u64, tail, before: total };
+            total += messages.bytes(config, layout.size);
+            all.push(messages);
         }
+        (all, total)
     }
-    found.resize(levels as usize - 1, u64::MAX);
-    found
+
+    /// Bytes on the wire of packets before which at most so many bytes of their message are left: of those
+    /// without a grant, and of the tail. Grants are all in them.
+    fn bytes(&self, config: &HomaConfig, left: u64) -> u64 {
+        let (of, header) = (&self.layout, u64::from(config.header));
+        let first = of.number_at(of.size.saturating_sub(left));
+        let mut bytes = u64::from(of.packets - of.unscheduled) * u64::from(config.control);
+        if first < of.unscheduled {
+            let packets = u64::from(of.unscheduled - first);
+            bytes += of.unscheduled_bytes - of.before(first) + packets * (header + u64::from(config.extra));
+        }
+        let from = first.max(self.tail);
+        bytes += of.size - of.before(from) + u64::from(of.packets - from) * header;
+        self.count * bytes
+    }
+}
+
+fn cutoffs(config: &HomaConfig, sizes: &[u64], levels: u32) -> Vec<u64> {
+    let (messages, total) = Messages::of(config, sizes);
+    let Some(largest) = messages.last().map(|messages| messages.layout.size) else {
+        return vec![u64::MAX; levels as usize - 1];
+    };
+    let bytes = |left: u64| {
+        let larger = messages.partition_point(|messages| messages.layout.size <= left);
+        let smaller = messages.get(larger).map_or(total, |messages| messages.before);
+        smaller + messages[larger..].iter().map(|messages| messages.bytes(config, left)).sum::<u64>()
+    };
+    let mut cutoff = 0;
+    let least = |level: u32| {
+        let mut above = largest;
+        while cutoff < above {
+            let middle = cutoff.midpoint(above);
+            match bytes(middle) * u64::from(levels) >= total * u64::from(level) {
+                true => above = middle,
+                false => cutoff = middle + 1,
+            }
+        }
+        cutoff
+    };
+    (1..levels).map(least).collect()
 }

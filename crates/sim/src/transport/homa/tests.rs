@@ -6,6 +6,7 @@ use super::sender::Outgoing;
 use crate::engine::random::RandomStream;
 use crate::units::Time;
 use crate::workload::{FlowSpec, SizeDistribution};
+use proptest::prelude::*;
 
 fn config() -> HomaConfig {
     HomaConfig {
@@ -71,6 +72,54 @@ fn every_unscheduled_level_carries_equal_bytes() {
     let total: u64 = bytes.iter().sum();
     for level in bytes {
         assert!((level as f64 / total as f64 - 0.25).abs() < 0.002, "{bytes:?}");
+    }
+}
+
+/// The cutoffs from a list of all packets: what is counted must be this.
+fn cutoffs_by_list(config: &HomaConfig, sizes: &[u64], levels: u64) -> Vec<u64> {
+    let mut packets: Vec<(u64, u64)> = Vec::new();
+    for &size in sizes {
+        let layout = config.layout(size);
+        for number in 0..layout.packets {
+            let left = size - layout.before(number);
+            if number < layout.unscheduled || layout.wire_of(left) <= config.rtt_bytes {
+                packets.push((left, u64::from(layout.wire_bytes(number))));
+            }
+        }
+        packets.push((0, u64::from(layout.packets - layout.unscheduled) * u64::from(config.control)));
+    }
+    packets.sort_unstable();
+    let total: u64 = packets.iter().map(|packet| packet.1).sum();
+    let passes = |level: u64| {
+        let mut below = 0;
+        packets.iter().find(|packet| {
+            below += packet.1;
+            below * levels >= total * level
+        })
+    };
+    (1..levels).map(|level| passes(level).map_or(u64::MAX, |packet| packet.0)).collect()
+}
+
+proptest! {
+    #[test]
+    fn packets_are_counted_as_if_they_were_listed(
+        sizes in prop::collection::vec(prop_oneof![1u64..3_000, 1u64..60_000, 1u64..3_000_000], 0..30),
+        rtt_bytes in 1538u64..200_000, extra in 0u32..100, scheduled in 1u32..8,
+    ) {
+        let config = HomaConfig { scheduled, rtt_bytes, extra, ..config() };
+        let levels = Levels::new(&config, &sizes);
+        prop_assert_eq!(levels.cutoffs, cutoffs_by_list(&config, &sizes, 8 - u64::from(scheduled)));
+    }
+}
+
+/// Listed, their packets would need 11 GB.
+#[test]
+fn levels_of_messages_of_a_million_packets_are_found_at_once() {
+    let sizes: Vec<u64> = (0..1_000).map(|number| 1_000_000_000 + number).collect();
+    let config = HomaConfig { scheduled: 4, rtt_bytes: 1 << 30, ..config() };
+    let cutoffs = Levels::new(&config, &sizes).cutoffs;
+    for (cutoff, quarters) in cutoffs.iter().zip(1..) {
+        assert!(cutoff.abs_diff(quarters * 250_000_000) < 3_000, "{cutoffs:?}");
     }
 }
 
