@@ -7,6 +7,10 @@
 //! with another tenant, the next one: the tenant that begins finds both ends of any of its demands free, so
 //! no tenant is passed over for ever.
 //!
+//! In an epoch of eight timeslots only the first eight demands of a tenant between the same two hosts can be
+//! taken: the others stay out of the scans. A scan ends when as many are taken as there are sources, or
+//! destinations.
+//!
 //! Source: Perry et al., "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM 2014; order by
 //! fewest remaining as in the Fastpass of the pHost authors' simulator. Differs from the source: equal
 //! demands are taken in order of flow number, so that a run repeats exactly.
@@ -15,6 +19,7 @@ use super::paths::Paths;
 use crate::transport::policy::Policy;
 use crate::units::Time;
 use crate::workload::FlowId;
+use rustc_hash::FxHashMap;
 
 /// Timeslots of one epoch (Fastpass of the pHost authors' simulator).
 pub const SLOTS_PER_EPOCH: u32 = 8;
@@ -87,10 +92,17 @@ pub struct Allocator {
     /// Place of each source's schedule in this epoch's list, with the epoch's first timeslot to tell stale
     /// entries.
     places: Vec<(u64, usize)>,
-    taken: Vec<Demand>,
-    left: Vec<Demand>,
-    /// Of each demand, whether it is taken.
-    chosen: Vec<bool>,
+    /// In order of the policy, the demands that this epoch can serve, and those that it cannot.
+    within: Vec<Demand>,
+    beyond: Vec<Demand>,
+    /// Of a tenant, a source and a destination, the demands so far.
+    counted: FxHashMap<(u16, u32, u32), u32>,
+    /// The first timeslot of the epoch in which a host was counted as a source, and as a destination.
+    counted_as: Vec<[u64; 2]>,
+    /// A timeslot has no more packets than this.
+    most: usize,
+    /// Places of the demands that the timeslot is given to.
+    chosen: Vec<usize>,
     lanes: Vec<Lane>,
     /// By tenant, when it was last served; counts servings.
     served: Vec<(u16, u64)>,
@@ -99,7 +111,7 @@ pub struct Allocator {
     began: u16,
     /// If it assigns them.
     paths: Option<Paths>,
-    /// Of each of `taken`.
+    /// Of each of `chosen`.
     assigned: Vec<Option<u32>>,
 }
 
@@ -111,8 +123,11 @@ impl Allocator {
             receives: vec![0; hosts],
             filled: 0,
             places: vec![(0, 0); hosts],
-            taken: Vec::new(),
-            left: Vec::new(),
+            within: Vec::new(),
+            beyond: Vec::new(),
+            counted: FxHashMap::default(),
+            counted_as: vec![[0; 2]; hosts],
+            most: 0,
             chosen: Vec::new(),
             lanes: Vec::new(),
             served: Vec::new(),
@@ -135,10 +150,12 @@ impl Allocator {
         let policy = self.policy;
         demands.sort_by_key(|demand| demand.rank(policy));
         let first = self.filled + 1;
+        self.divide(demands, first);
         for slot in 0..SLOTS_PER_EPOCH as usize {
-            self.fill_slot(demands);
+            self.fill_slot();
             self.assign_paths();
-            for (demand, path) in self.taken.iter().zip(&self.assigned) {
+            for (&place, path) in self.chosen.iter().zip(&self.assigned) {
+                let demand = &self.within[place];
                 let place = &mut self.places[demand.source as usize];
                 if place.0 != first {
                     *place = (first, schedules.len());
@@ -147,38 +164,73 @@ impl Allocator {
                 let schedule = &mut schedules[place.1];
                 (schedule.flows[slot], schedule.paths[slot]) = (Some(demand.flow), *path);
             }
-            self.merge(demands);
+            self.count_down();
         }
         schedules.sort_unstable_by_key(|schedule| schedule.source);
+        self.merge(demands);
     }
 
-    /// Divides sorted demands into those that get the next timeslot, less the packet granted, and the others.
-    fn fill_slot(&mut self, demands: &[Demand]) {
-        self.filled += 1;
-        self.chosen.clear();
-        self.chosen.resize(demands.len(), false);
-        if self.policy.has_tenants() {
-            self.choose_in_turn(demands);
-        } else {
-            for (place, demand) in demands.iter().enumerate() {
-                self.chosen[place] = self.grant(demand);
+    /// Divides sorted demands into those that an epoch can serve and the others.
+    fn divide(&mut self, demands: &[Demand], first: u64) {
+        self.within.clear();
+        self.beyond.clear();
+        self.counted.clear();
+        let mut ends = [0; 2];
+        for demand in demands {
+            let tenant = if self.policy.has_tenants() { demand.tenant } else { 0 };
+            let before = self.counted.entry((tenant, demand.source, demand.destination)).or_insert(0);
+            *before += 1;
+            if *before > SLOTS_PER_EPOCH {
+                self.beyond.push(*demand);
+                continue;
+            }
+            self.within.push(*demand);
+            for (role, host) in [demand.source, demand.destination].into_iter().enumerate() {
+                let Some(counted) = self.counted_as.get_mut(host as usize) else { continue };
+                ends[role] += usize::from(counted[role] != first);
+                counted[role] = first;
             }
         }
-        self.taken.clear();
-        self.left.clear();
-        for (demand, chosen) in demands.iter().zip(&self.chosen) {
-            if *chosen {
-                self.taken.push(Demand { remaining: demand.remaining - 1, ..*demand });
-            } else {
-                self.left.push(*demand);
+        self.most = ends[0].min(ends[1]);
+    }
+
+    /// Chooses the demands that get the next timeslot.
+    fn fill_slot(&mut self) {
+        self.filled += 1;
+        self.chosen.clear();
+        let within = std::mem::take(&mut self.within);
+        if self.policy.has_tenants() {
+            self.choose_in_turn(&within);
+            self.chosen.sort_unstable();
+        } else {
+            for (place, demand) in within.iter().enumerate() {
+                if self.chosen.len() == self.most {
+                    break;
+                }
+                if self.grant(demand) {
+                    self.chosen.push(place);
+                }
             }
+        }
+        self.within = within;
+    }
+
+    /// Takes the packets of the timeslot off their demands, which keep the order of the policy: one that is
+    /// served stays, among the first, until the epoch ends.
+    fn count_down(&mut self) {
+        for &place in &self.chosen {
+            self.within[place].remaining -= 1;
+            let rank = self.within[place].rank(self.policy);
+            let earlier = self.within[..place].partition_point(|demand| demand.rank(self.policy) < rank);
+            self.within[earlier..=place].rotate_right(1);
         }
     }
 
     /// Gives a demand the timeslot, if both its ends are free in it.
     fn grant(&mut self, demand: &Demand) -> bool {
         let (source, destination) = (demand.source as usize, demand.destination as usize);
-        let free = self.sends.get(source).is_some_and(|&last| last != self.filled)
+        let free = demand.remaining > 0
+            && self.sends.get(source).is_some_and(|&last| last != self.filled)
             && self.receives.get(destination).is_some_and(|&last| last != self.filled);
         if free {
             self.sends[source] = self.filled;
@@ -194,18 +246,24 @@ impl Allocator {
         let mut begin = 0;
         for of_tenant in demands.chunk_by(|a, b| a.tenant == b.tenant) {
             let (tenant, end) = (of_tenant[0].tenant, begin + of_tenant.len());
-            lanes.push(Lane { turn: self.turn(tenant), tenant, next: begin, end });
+            let next = begin + of_tenant.partition_point(|demand| demand.remaining == 0);
+            if next < end {
+                lanes.push(Lane { turn: self.turn(tenant), tenant, next, end });
+            }
             begin = end;
         }
         lanes.sort_unstable();
         self.began = lanes.first().map_or(self.began, |lane| lane.tenant);
-        while !lanes.is_empty() {
+        while !lanes.is_empty() && self.chosen.len() < self.most {
             lanes.retain_mut(|lane| {
+                if self.chosen.len() == self.most {
+                    return false;
+                }
                 let mut looked_at = lane.next..lane.end;
                 let found = looked_at.find(|&place| self.grant(&demands[place]));
                 lane.next = looked_at.start;
                 if let Some(place) = found {
-                    self.chosen[place] = true;
+                    self.chosen.push(place);
                     self.count_serving(lane.tenant);
                 }
                 lane.next < lane.end
@@ -235,12 +293,13 @@ impl Allocator {
     fn assign_paths(&mut self) {
         match &mut self.paths {
             Some(paths) => {
-                let ends = self.taken.iter().map(|demand| (demand.source, demand.destination));
+                let chosen = self.chosen.iter().map(|&place| &self.within[place]);
+                let ends = chosen.map(|demand| (demand.source, demand.destination));
                 paths.assign(ends, &mut self.assigned);
             }
             None => {
                 self.assigned.clear();
-                self.assigned.resize(self.taken.len(), None);
+                self.assigned.resize(self.chosen.len(), None);
             }
         }
     }
@@ -249,14 +308,14 @@ impl Allocator {
     fn merge(&mut self, demands: &mut Vec<Demand>) {
         demands.clear();
         let policy = self.policy;
-        let mut left = self.left.iter().copied().peekable();
-        for taken in self.taken.iter().filter(|demand| demand.remaining > 0) {
-            while let Some(demand) = left.next_if(|demand| demand.rank(policy) < taken.rank(policy)) {
-                demands.push(demand);
+        let mut beyond = self.beyond.iter().copied().peekable();
+        for demand in self.within.iter().filter(|demand| demand.remaining > 0) {
+            while let Some(before) = beyond.next_if(|other| other.rank(policy) < demand.rank(policy)) {
+                demands.push(before);
             }
-            demands.push(*taken);
+            demands.push(*demand);
         }
-        demands.extend(left);
+        demands.extend(beyond);
     }
 }
 

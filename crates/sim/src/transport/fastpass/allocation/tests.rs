@@ -1,6 +1,8 @@
 //! Tests of `allocation`.
 
 use super::*;
+use proptest::prelude::*;
+use std::collections::HashSet;
 
 fn demand(flow: u32, source: u32, destination: u32, remaining: u32) -> Demand {
     Demand { flow, source, destination, remaining, deadline: Time::MAX, tenant: 0 }
@@ -97,4 +99,90 @@ fn under_round_robin_a_tenant_that_meets_others_at_both_ends_begins_its_own_time
     let demands = [of(1, demand(0, 0, 4, 90)), of(2, demand(1, 0, 5, 90)), of(3, demand(2, 1, 5, 90))];
     let rows = epoch_by(Policy::TenantRoundRobin, 6, &demands).0;
     assert_eq!(rows, [row(0, "01001001"), row(1, "2.22.22.")]);
+}
+
+/// Timeslots filled as the module's text states it, with a look at every demand: source and flow of each
+/// packet.
+struct Scan {
+    policy: Policy,
+    hosts: u32,
+    servings: Vec<u16>,
+    began: u16,
+}
+
+impl Scan {
+    fn slot(&mut self, demands: &mut Vec<Demand>) -> Vec<(u32, FlowId)> {
+        demands.sort_by_key(|demand| demand.rank(self.policy));
+        let (mut sources, mut destinations) = (HashSet::new(), HashSet::new());
+        let exists = |host: u32| host < self.hosts;
+        let mut taken = Vec::new();
+        let mut take = |demand: &mut Demand| {
+            let free = exists(demand.source)
+                && exists(demand.destination)
+                && !sources.contains(&demand.source)
+                && !destinations.contains(&demand.destination);
+            if free {
+                sources.insert(demand.source);
+                destinations.insert(demand.destination);
+                demand.remaining -= 1;
+                taken.push((demand.source, demand.flow));
+            }
+            free
+        };
+        if self.policy.has_tenants() {
+            let mut tenants: Vec<u16> = demands.iter().map(|demand| demand.tenant).collect();
+            tenants.dedup();
+            match self.policy {
+                Policy::TenantLeastRecent => {
+                    tenants.sort_by_key(|tenant| self.servings.iter().rposition(|served| served == tenant));
+                }
+                _ => tenants.sort_by_key(|tenant| tenant.wrapping_sub(self.began).wrapping_sub(1)),
+            }
+            self.began = tenants.first().copied().unwrap_or(self.began);
+            while !tenants.is_empty() {
+                tenants.retain(|&tenant| {
+                    let mut own = demands.iter_mut().filter(|demand| demand.tenant == tenant);
+                    let fits = own.any(&mut take);
+                    self.servings.extend(fits.then_some(tenant));
+                    fits
+                });
+            }
+        } else {
+            demands.iter_mut().for_each(|demand| {
+                take(demand);
+            });
+        }
+        demands.retain(|demand| demand.remaining > 0);
+        taken.sort_unstable();
+        taken
+    }
+}
+
+proptest! {
+    #[test]
+    fn timeslots_are_those_of_a_scan_of_all_demands(
+        policy in prop::sample::select(vec![
+            Policy::ShortestRemaining, Policy::EarliestDeadline, Policy::TenantRoundRobin, Policy::TenantLeastRecent,
+        ]),
+        drawn in prop::collection::vec((0u32..6, 0u32..6, 1u32..12, 0u64..3, 0u16..3), 0..80),
+        epochs in 1usize..5,
+    ) {
+        let demands = drawn.iter().zip(0..).map(|(&(source, destination, remaining, due, tenant), flow)| {
+            Demand { flow, source, destination, remaining, deadline: Time(due), tenant }
+        });
+        // The last host is missing.
+        let mut demands: Vec<Demand> = demands.collect();
+        let (mut scanned, mut schedules) = (demands.clone(), Vec::new());
+        let mut allocator = Allocator::new(5, policy, None);
+        let mut scan = Scan { policy, hosts: 5, servings: Vec::new(), began: u16::MAX };
+        for _ in 0..epochs {
+            allocator.fill_epoch(&mut demands, &mut schedules);
+            for slot in 0..SLOTS_PER_EPOCH as usize {
+                let given = schedules.iter().filter_map(|one| Some((one.source, one.flows[slot]?)));
+                prop_assert_eq!(given.collect::<Vec<_>>(), scan.slot(&mut scanned));
+            }
+            scanned.sort_by_key(|demand| demand.rank(policy));
+            prop_assert_eq!(&demands, &scanned);
+        }
+    }
 }
