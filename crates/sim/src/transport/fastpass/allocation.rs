@@ -100,7 +100,7 @@ pub struct Allocator {
     /// The first timeslot of the epoch in which a host was counted as a source, and as a destination.
     counted_as: Vec<[u64; 2]>,
     /// A timeslot has no more packets than this.
-    most: usize,
+    max_packets: usize,
     /// Places of the demands that the timeslot is given to.
     chosen: Vec<usize>,
     lanes: Vec<Lane>,
@@ -127,7 +127,7 @@ impl Allocator {
             beyond: Vec::new(),
             counted: FxHashMap::default(),
             counted_as: vec![[0; 2]; hosts],
-            most: 0,
+            max_packets: 0,
             chosen: Vec::new(),
             lanes: Vec::new(),
             served: Vec::new(),
@@ -191,7 +191,7 @@ impl Allocator {
                 counted[role] = first;
             }
         }
-        self.most = ends[0].min(ends[1]);
+        self.max_packets = ends[0].min(ends[1]);
     }
 
     /// Chooses the demands that get the next timeslot.
@@ -204,7 +204,7 @@ impl Allocator {
             self.chosen.sort_unstable();
         } else {
             for (place, demand) in within.iter().enumerate() {
-                if self.chosen.len() == self.most {
+                if self.chosen.len() == self.max_packets {
                     break;
                 }
                 if self.grant(demand) {
@@ -254,9 +254,9 @@ impl Allocator {
         }
         lanes.sort_unstable();
         self.began = lanes.first().map_or(self.began, |lane| lane.tenant);
-        while !lanes.is_empty() && self.chosen.len() < self.most {
+        while !lanes.is_empty() && self.chosen.len() < self.max_packets {
             lanes.retain_mut(|lane| {
-                if self.chosen.len() == self.most {
+                if self.chosen.len() == self.max_packets {
                     return false;
                 }
                 let mut looked_at = lane.next..lane.end;

@@ -124,7 +124,7 @@ fn cutoffs(config: &HomaConfig, sizes: &[u64], levels: u32) -> Vec<u64> {
         smaller + messages[larger..].iter().map(|messages| messages.bytes(config, left)).sum::<u64>()
     };
     let mut cutoff = 0;
-    let least = |level: u32| {
+    let smallest = |level: u32| {
         let mut above = largest;
         while cutoff < above {
             let middle = cutoff.midpoint(above);
@@ -135,5 +135,5 @@ fn cutoffs(config: &HomaConfig, sizes: &[u64], levels: u32) -> Vec<u64> {
         }
         cutoff
     };
-    (1..levels).map(least).collect()
+    (1..levels).map(smallest).collect()
 }
