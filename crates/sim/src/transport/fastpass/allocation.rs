@@ -8,8 +8,8 @@
 //! no tenant is passed over for ever.
 //!
 //! In an epoch of eight timeslots only the first eight demands of a tenant between the same two hosts can be
-//! taken: the others stay out of the scans. A scan ends when as many are taken as there are sources, or
-//! destinations.
+//! taken: those that the next eight epochs cannot reach stay out of the scans until then. A scan ends when as
+//! many are taken as there are sources, or destinations.
 //!
 //! Source: Perry et al., "Fastpass: A Centralized Zero-Queue Datacenter Network", SIGCOMM 2014; order by
 //! fewest remaining as in the Fastpass of the pHost authors' simulator. Differs from the source: equal
@@ -19,10 +19,12 @@ use super::paths::Paths;
 use crate::transport::policy::Policy;
 use crate::units::Time;
 use crate::workload::FlowId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Timeslots of one epoch (Fastpass of the pHost authors' simulator).
 pub const SLOTS_PER_EPOCH: u32 = 8;
+/// Epochs after which all demands are looked at again.
+const EPOCHS: u32 = 8;
 
 /// Packets that one flow still asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +94,12 @@ pub struct Allocator {
     /// Place of each source's schedule in this epoch's list, with the epoch's first timeslot to tell stale
     /// entries.
     places: Vec<(u64, usize)>,
-    /// In order of the policy, the demands that this epoch can serve, and those that it cannot.
+    /// The demands that can be served before all are divided again, new ones among them.
     within: Vec<Demand>,
+    /// All others, in order of the policy.
     beyond: Vec<Demand>,
+    /// Epochs until all are divided again.
+    left: u32,
     /// Of a tenant, a source and a destination, the demands so far.
     counted: FxHashMap<(u16, u32, u32), u32>,
     /// The first timeslot of the epoch in which a host was counted as a source, and as a destination.
@@ -125,6 +130,7 @@ impl Allocator {
             places: vec![(0, 0); hosts],
             within: Vec::new(),
             beyond: Vec::new(),
+            left: 0,
             counted: FxHashMap::default(),
             counted_as: vec![[0; 2]; hosts],
             max_packets: 0,
@@ -138,19 +144,41 @@ impl Allocator {
         }
     }
 
-    /// Fills one epoch: takes the granted packets off `demands`, and leaves in `schedules` one schedule for
-    /// each source with a timeslot, by host number.
-    ///
-    /// `demands` come back sorted, without those that are served. A demand that names a missing host is never
-    /// granted.
-    pub fn fill_epoch(&mut self, demands: &mut Vec<Demand>, schedules: &mut Vec<Schedule>) {
+    /// A flow without a demand has one now.
+    pub fn add(&mut self, demand: Demand) {
+        self.within.push(demand);
+    }
+
+    /// A flow wants more timeslots, whether all that it wanted have been granted or not.
+    pub fn add_more(&mut self, demand: Demand) {
+        match self.within.iter_mut().chain(&mut self.beyond).find(|known| known.flow == demand.flow) {
+            Some(known) => known.remaining = known.remaining.saturating_add(demand.remaining),
+            None => self.within.push(demand),
+        }
+        self.left = 0;
+    }
+
+    /// Some flows want no timeslots any more.
+    pub fn forget(&mut self, complete: &FxHashSet<FlowId>) {
+        let before = self.within.len();
+        self.within.retain(|demand| !complete.contains(&demand.flow));
+        if self.within.len() < before {
+            self.left = 0;
+        }
+        self.beyond.retain(|demand| !complete.contains(&demand.flow));
+    }
+
+    /// Demands that have not been granted in full, in any order.
+    pub fn waiting(&self) -> impl Iterator<Item = &Demand> {
+        self.within.iter().chain(&self.beyond)
+    }
+
+    /// Fills one epoch: takes the granted packets off the demands, and leaves in `schedules` one schedule for
+    /// each source with a timeslot, by host number. A demand that names a missing host is never granted.
+    pub fn fill_epoch(&mut self, schedules: &mut Vec<Schedule>) {
         schedules.clear();
-        demands.retain(|demand| demand.remaining > 0);
-        // Mostly in order: what the last epoch left, and a few that came since.
-        let policy = self.policy;
-        demands.sort_by_key(|demand| demand.rank(policy));
         let first = self.filled + 1;
-        self.divide(demands, first);
+        self.prepare(first);
         for slot in 0..SLOTS_PER_EPOCH as usize {
             self.fill_slot();
             self.assign_paths();
@@ -167,24 +195,34 @@ impl Allocator {
             self.count_down();
         }
         schedules.sort_unstable_by_key(|schedule| schedule.source);
-        self.merge(demands);
+        self.within.retain(|demand| demand.remaining > 0);
     }
 
-    /// Divides sorted demands into those that an epoch can serve and the others.
-    fn divide(&mut self, demands: &[Demand], first: u64) {
-        self.within.clear();
-        self.beyond.clear();
-        self.counted.clear();
+    /// Puts the demands that the epoch can serve in order, and counts the hosts at their ends.
+    fn prepare(&mut self, first: u64) {
+        let policy = self.policy;
+        let divides = self.left == 0;
+        if divides {
+            self.left = EPOCHS;
+            self.within.append(&mut self.beyond);
+        }
+        self.left -= 1;
+        // Mostly in order: what the last epoch left, and a few that came since.
+        self.within.sort_by_key(|demand| demand.rank(policy));
+        if divides {
+            self.counted.clear();
+            let (counted, beyond) = (&mut self.counted, &mut self.beyond);
+            self.within.retain(|demand| {
+                let tenant = if policy.has_tenants() { demand.tenant } else { 0 };
+                let before = counted.entry((tenant, demand.source, demand.destination)).or_insert(0);
+                *before += 1;
+                let reached = *before <= EPOCHS * SLOTS_PER_EPOCH;
+                beyond.extend((!reached).then_some(*demand));
+                reached
+            });
+        }
         let mut ends = [0; 2];
-        for demand in demands {
-            let tenant = if self.policy.has_tenants() { demand.tenant } else { 0 };
-            let before = self.counted.entry((tenant, demand.source, demand.destination)).or_insert(0);
-            *before += 1;
-            if *before > SLOTS_PER_EPOCH {
-                self.beyond.push(*demand);
-                continue;
-            }
-            self.within.push(*demand);
+        for demand in &self.within {
             for (role, host) in [demand.source, demand.destination].into_iter().enumerate() {
                 let Some(counted) = self.counted_as.get_mut(host as usize) else { continue };
                 ends[role] += usize::from(counted[role] != first);
@@ -302,20 +340,6 @@ impl Allocator {
                 self.assigned.resize(self.chosen.len(), None);
             }
         }
-    }
-
-    /// Merges both parts, each of which is sorted still, and leaves out what is served.
-    fn merge(&mut self, demands: &mut Vec<Demand>) {
-        demands.clear();
-        let policy = self.policy;
-        let mut beyond = self.beyond.iter().copied().peekable();
-        for demand in self.within.iter().filter(|demand| demand.remaining > 0) {
-            while let Some(before) = beyond.next_if(|other| other.rank(policy) < demand.rank(policy)) {
-                demands.push(before);
-            }
-            demands.push(*demand);
-        }
-        demands.extend(beyond);
     }
 }
 

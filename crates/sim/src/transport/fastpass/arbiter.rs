@@ -37,7 +37,6 @@ impl ArbiterConfig {
 /// The flows that wait for timeslots.
 #[derive(Debug)]
 pub struct Arbiter {
-    demands: Vec<Demand>,
     /// Timeslots that each flow has requested since it began, until it is complete.
     requested: FxHashMap<FlowId, u64>,
     /// What was received since the last epoch, in order.
@@ -51,7 +50,6 @@ impl Arbiter {
     /// `paths`, if it is to assign them.
     pub fn new(hosts: usize, policy: Policy, paths: Option<Paths>) -> Arbiter {
         Arbiter {
-            demands: Vec::new(),
             requested: FxHashMap::default(),
             news: Vec::new(),
             complete: FxHashSet::default(),
@@ -83,37 +81,34 @@ impl Arbiter {
     /// Timeslots that a flow was given since it began.
     pub fn granted(&self, flow: FlowId) -> u64 {
         let news = self.news.iter().filter_map(News::demand);
-        let waiting = self.demands.iter().chain(news).filter(|demand| demand.flow == flow);
+        let waiting = self.allocator.waiting().chain(news).filter(|demand| demand.flow == flow);
         let remaining: u64 = waiting.map(|demand| u64::from(demand.remaining)).sum();
         self.requested.get(&flow).map_or(0, |requested| requested.saturating_sub(remaining))
     }
 
     /// Whether some flow may wait for timeslots.
     pub fn has_work(&self) -> bool {
-        !self.demands.is_empty() || self.news.iter().any(|news| news.demand().is_some())
+        self.allocator.waiting().next().is_some() || self.news.iter().any(|news| news.demand().is_some())
     }
 
     /// An epoch begins: leaves in `schedules` one for each source with a timeslot, by host number.
     pub fn run_epoch(&mut self, schedules: &mut Vec<Schedule>) {
         self.take_news();
-        self.allocator.fill_epoch(&mut self.demands, schedules);
+        self.allocator.fill_epoch(schedules);
     }
 
     fn take_news(&mut self) {
         for news in self.news.drain(..) {
             match news {
-                News::First(demand) => self.demands.push(demand),
-                News::More(demand) => match self.demands.iter_mut().find(|known| known.flow == demand.flow) {
-                    Some(known) => known.remaining = known.remaining.saturating_add(demand.remaining),
-                    None => self.demands.push(demand),
-                },
+                News::First(demand) => self.allocator.add(demand),
+                News::More(demand) => self.allocator.add_more(demand),
                 News::Complete(flow) => {
                     self.complete.insert(flow);
                 }
             }
         }
         if !self.complete.is_empty() {
-            self.demands.retain(|demand| !self.complete.contains(&demand.flow));
+            self.allocator.forget(&self.complete);
             self.complete.clear();
         }
     }

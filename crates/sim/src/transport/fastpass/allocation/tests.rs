@@ -17,11 +17,12 @@ fn epoch(hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
 }
 
 fn epoch_by(policy: Policy, hosts: usize, demands: &[Demand]) -> (Vec<Row>, Vec<(u32, u32)>) {
-    let (mut demands, mut schedules) = (demands.to_vec(), Vec::new());
-    Allocator::new(hosts, policy, None).fill_epoch(&mut demands, &mut schedules);
+    let (mut allocator, mut schedules) = (Allocator::new(hosts, policy, None), Vec::new());
+    demands.iter().for_each(|&demand| allocator.add(demand));
+    allocator.fill_epoch(&mut schedules);
     let letter = |flow: &Option<FlowId>| flow.map_or(".".to_string(), |flow| flow.to_string());
     let rows = schedules.iter().map(|s| (s.source, s.flows.iter().map(letter).collect())).collect();
-    (rows, demands.iter().map(|demand| (demand.flow, demand.remaining)).collect())
+    (rows, allocator.waiting().map(|demand| (demand.flow, demand.remaining)).collect())
 }
 
 fn row(source: u32, slots: &str) -> Row {
@@ -164,25 +165,40 @@ proptest! {
         policy in prop::sample::select(vec![
             Policy::ShortestRemaining, Policy::EarliestDeadline, Policy::TenantRoundRobin, Policy::TenantLeastRecent,
         ]),
-        drawn in prop::collection::vec((0u32..6, 0u32..6, 1u32..12, 0u64..3, 0u16..3), 0..80),
-        epochs in 1usize..5,
+        drawn in prop::collection::vec((0u32..3, 0u32..5, 1u32..12, 0u64..3, 0u16..2, 0usize..30), 0..400),
     ) {
-        let demands = drawn.iter().zip(0..).map(|(&(source, destination, remaining, due, tenant), flow)| {
-            Demand { flow, source, destination, remaining, deadline: Time(due), tenant }
-        });
+        let (mut scanned, mut schedules) = (Vec::new(), Vec::new());
         // The last host is missing.
-        let mut demands: Vec<Demand> = demands.collect();
-        let (mut scanned, mut schedules) = (demands.clone(), Vec::new());
-        let mut allocator = Allocator::new(5, policy, None);
-        let mut scan = Scan { policy, hosts: 5, servings: Vec::new(), began: u16::MAX };
-        for _ in 0..epochs {
-            allocator.fill_epoch(&mut demands, &mut schedules);
+        let mut allocator = Allocator::new(4, policy, None);
+        let mut scan = Scan { policy, hosts: 4, servings: Vec::new(), began: u16::MAX };
+        for epoch in 0..30 {
+            for (&(source, destination, remaining, due, tenant, comes), flow) in drawn.iter().zip(0..) {
+                let demand = Demand { flow, source, destination, remaining, deadline: Time(due), tenant };
+                // Half of them are there from the start; some ask for more later, or are complete.
+                let from = comes.saturating_sub(15);
+                if epoch == from {
+                    allocator.add(demand);
+                    scanned.push(demand);
+                } else if epoch == from + 5 && flow % 9 == 0 {
+                    allocator.add_more(demand);
+                    match scanned.iter_mut().find(|known| known.flow == flow) {
+                        Some(known) => known.remaining += remaining,
+                        None => scanned.push(demand),
+                    }
+                } else if epoch == from + 7 && flow % 11 == 0 {
+                    allocator.forget(&std::iter::once(flow).collect());
+                    scanned.retain(|known| known.flow != flow);
+                }
+            }
+            allocator.fill_epoch(&mut schedules);
             for slot in 0..SLOTS_PER_EPOCH as usize {
                 let given = schedules.iter().filter_map(|one| Some((one.source, one.flows[slot]?)));
                 prop_assert_eq!(given.collect::<Vec<_>>(), scan.slot(&mut scanned));
             }
+            let mut waiting: Vec<Demand> = allocator.waiting().copied().collect();
+            waiting.sort_by_key(|demand| demand.rank(policy));
             scanned.sort_by_key(|demand| demand.rank(policy));
-            prop_assert_eq!(&demands, &scanned);
+            prop_assert_eq!(&waiting, &scanned);
         }
     }
 }
