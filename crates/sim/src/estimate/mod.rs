@@ -33,6 +33,7 @@ pub use recurring::Work;
 pub use replay::Replay;
 
 use crate::clock;
+use crate::config::Until;
 use crate::machine;
 use crate::measure::PortTotals;
 use crate::net::failures::Change;
@@ -502,7 +503,12 @@ fn with_hosts(topology: &Topology) -> usize {
     topology.nodes.iter().filter(|node| node.tier == 1).count()
 }
 
-/// What job graphs keep, and what their messages do not.
+/// Whether what starts at a time does so before the run ends.
+fn is_due(until: Until, start: Time) -> bool {
+    !matches!(until, Until::At(stop) if start > stop)
+}
+
+/// What job graphs keep that start before the run ends, and what their messages do not.
 #[derive(Default)]
 struct Jobs {
     /// Messages of which nothing is left when they have ended: their connections stay.
@@ -522,7 +528,8 @@ struct Jobs {
 impl Jobs {
     fn of(scenario: &Scenario) -> Jobs {
         let mut jobs = Jobs::default();
-        for graph in scenario.traffic.sources.iter().filter_map(|source| source.graph()) {
+        let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+        for graph in graphs.filter(|graph| is_due(scenario.until, graph.flow.start)) {
             let transport = scenario.transports.get(usize::from(graph.flow.transport));
             let keeps = transport.is_some_and(|transport| transport.facts().keeps_connections);
             if keeps && !graph.fresh {

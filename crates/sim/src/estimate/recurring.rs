@@ -2,7 +2,7 @@
 //! the network is quiet this is all that a run costs: rows that must be written, and probes that must run;
 //! and an end of flows that is looked for too often takes a window for each event.
 
-use super::{Estimate, Replay, failing, ns_per_hop};
+use super::{Estimate, Replay, failing, is_due, ns_per_hop};
 use crate::config::Until;
 use crate::measure::Sampled;
 use crate::scenario::Scenario;
@@ -191,6 +191,7 @@ pub(super) fn window_seconds(scenario: &Scenario, replay: &Replay) -> f64 {
     let histogram = count(&scenario.measure.queue_histogram);
     let series = all(scenario).into_iter().filter(|of| of.rows > 0.0).map(|of| of.every);
     let graphs = scenario.traffic.sources.iter().filter_map(|source| source.graph());
+    let graphs = graphs.filter(|graph| is_due(scenario.until, graph.flow.start));
     let outside = graphs.filter_map(|graph| graph.shortest_delay());
     let looks = series.chain(histogram.map(|(_, every)| every)).chain(grid(scenario).map(|(grid, _)| grid));
     let looks = looks.chain(outside);

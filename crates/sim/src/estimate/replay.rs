@@ -48,6 +48,7 @@ use jobs::OfGraph;
 use super::course::{self, Course};
 use super::fabric::{Fabric, Requests};
 use super::inner::{Given, Inner};
+use super::is_due;
 use super::odds::{Ends, Late, Odds, Paths};
 use super::offered::{Left, Offered, Overload, Span};
 use super::shares::{self, Limiting, Usable};
@@ -127,21 +128,34 @@ impl Replay {
         for (source, (of, looked_at)) in left.iter().zip(looked_at).enumerate() {
             player.offered.leave(source, Left { flows: of.flows.saturating_sub(looked_at), ..*of });
         }
-        for glance in glances.iter().flatten() {
-            let more = glance.of.0 - glance.size.0;
-            (size.flows, size.drawn) = (size.flows + more, size.drawn + more);
-            size.bytes = size.bytes.saturating_add(glance.of.1 - glance.size.1);
-            played.spread(glance.under_way as f64 / glance.size.0.max(1) as f64);
+        // What starts after the end of the run is counted, and is no part of it.
+        let not_due = |of: &Left| {
+            let share = 1.0 - of.due(scenario.until);
+            ((of.flows as f64 * share) as u64, (of.bytes as f64 * share) as u64)
+        };
+        let mut later = left
+            .iter()
+            .map(not_due)
+            .fold((0, 0u64), |sum: (u64, u64), of| (sum.0 + of.0, sum.1.saturating_add(of.1)));
+        for (source, glance) in scenario.traffic.sources.iter().zip(&glances) {
+            let Some(glance) = glance else { continue };
+            let more = (glance.of.0 - glance.size.0, glance.of.1 - glance.size.1);
+            (size.flows, size.drawn) = (size.flows + more.0, size.drawn + more.0);
+            size.bytes = size.bytes.saturating_add(more.1);
+            let start = source.graph().map_or(Time::ZERO, |graph| graph.flow.start);
+            if is_due(scenario.until, start) {
+                played.spread(glance.under_way as f64 / glance.size.0.max(1) as f64);
+            } else {
+                later = (later.0 + more.0, later.1.saturating_add(more.1));
+            }
         }
         if player.bytes > 0 && !player.stopped_by_time {
-            let (share, end) = match scenario.until {
-                Until::At(stop) if stop < size.last_start => {
-                    (stop.as_seconds() / size.last_start.as_seconds(), stop)
-                }
-                _ => (1.0, size.last_start),
+            let end = match scenario.until {
+                Until::At(stop) => stop.min(size.last_start),
+                Until::FlowsDone { .. } => size.last_start,
             };
-            played.flows = played.flows.max((size.flows as f64 * share) as u64);
-            let whole = player.hops_of_all(&graphs, &glances, size.bytes) * share;
+            played.flows = played.flows.max(size.flows.saturating_sub(later.0));
+            let whole = player.hops_of_all(&graphs, &glances, size.bytes.saturating_sub(later.1));
             played.packet_hops = played.packet_hops.max(whole);
             played.end = played.end.max(end);
         }

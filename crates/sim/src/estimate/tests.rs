@@ -356,6 +356,59 @@ fn jobs_count_with_the_rows_of_their_ranks_and_without_a_list_of_what_waits() {
     assert!(few.traces > 0 && many.traces == 0, "{few:?} {many:?}");
 }
 
+#[test]
+fn what_starts_after_the_end_of_the_run_costs_nothing() {
+    let estimate = |workloads: &str| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 32\n[run]\nuntil = \"1ms\"\n[[workload]]\n\
+             kind = \"permutation\"\nsize = \"100KB\"\n{workloads}"
+        );
+        let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+        scenario.unwrap_or_else(|error| panic!("{error}")).estimate()
+    };
+    let alone = estimate("");
+    let late =
+        |workload: &str, start: &str| estimate(&format!("[[workload]]\n{workload}\nstart = \"{start}\"\n"));
+    for workload in [
+        "kind = \"collective\"\noperation = \"all-to-all\"\nbytes = \"32MB\"\nrepeat = 100",
+        "kind = \"collective\"\noperation = \"all-reduce\"\nbytes = \"32MB\"\nmessages = false",
+        "kind = \"collective\"\noperation = \"all-gather\"\nbytes = \"32MB\"\nscale_up_rate = \"1Tbps\"\n\
+         ranks_per_host = 2",
+        "kind = \"permutation\"\nsize = \"100MB\"",
+        "kind = \"poisson\"\nload = 0.5\nduration = \"10ms\"",
+    ] {
+        let (found, begun) = (late(workload, "2ms"), late(workload, "500us"));
+        assert_eq!(
+            (found.replay.packet_hops, found.replay.flows, found.replay.end, found.seconds),
+            (alone.replay.packet_hops, alone.replay.flows, alone.replay.end, alone.seconds),
+            "{workload}"
+        );
+        let memory = |of: &Estimate| Memory { traces: 0, ..of.memory };
+        assert_eq!(memory(&found), memory(&alone), "{workload}");
+        assert!(begun.seconds > alone.seconds && begun.memory.peak() > alone.memory.peak(), "{workload}");
+    }
+}
+
+/// Of more flows than are replayed, those that start later than the run ends do not count with the others.
+#[test]
+fn flows_beyond_those_replayed_count_until_the_end_of_the_run() {
+    let hops = |more: &str, flows: u64| {
+        let text = format!(
+            "[topology]\nkind = \"star\"\nhosts = 8\n[run]\nuntil = \"10ms\"\n[[workload]]\nkind = \"poisson\"\n\
+             load = 0.3\nsize = \"10KB\"\nduration = \"8ms\"\n{more}"
+        );
+        let scenario = Scenario::load(&text, "s.toml", Path::new("."), &[], None, Hooks::default());
+        let estimate = scenario.unwrap_or_else(|error| panic!("{error}")).estimate_from(flows);
+        estimate.replay.packet_hops
+    };
+    let late = "[[workload]]\nkind = \"permutation\"\nsize = \"1GB\"\nstart = \"20ms\"\n";
+    let all = hops("", u64::MAX);
+    for (more, flows) in [("", 2000), (late, 2000), (late, u64::MAX)] {
+        let ratio = hops(more, flows) / all;
+        assert!((0.9..1.1).contains(&ratio), "{flows}: {ratio}");
+    }
+}
+
 /// What `check` reports of a scenario.
 pub(super) fn checked(text: &str) -> serde_json::Value {
     let scenario = Scenario::load(text, "s.toml", Path::new("."), &[], None, Hooks::default());

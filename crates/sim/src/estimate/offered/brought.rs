@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::BUSIER;
+use crate::config::Until;
 use crate::topology::{HostId, NodeId};
 use crate::units::Time;
 use crate::workload::Ends;
@@ -115,8 +116,21 @@ impl Arrived {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Left {
     pub flows: u64,
+    pub bytes: u64,
     pub first: Time,
     pub last: Time,
+}
+
+impl Left {
+    /// The share of it that starts before the run ends.
+    pub fn due(&self, until: Until) -> f64 {
+        let Until::At(stop) = until else { return 1.0 };
+        if stop >= self.last || stop < self.first {
+            return f64::from(u8::from(stop >= self.last));
+        }
+        let passed = stop.saturating_sub(self.first).as_seconds();
+        passed / self.last.saturating_sub(self.first).as_seconds()
+    }
 }
 
 /// What a workload brings.

@@ -42,12 +42,17 @@ impl Drawn {
         let firsts: Vec<(u16, Time)> =
             self.merged.left().into_iter().map(|(source, flow, _)| (source, flow.start)).collect();
         let (size, each) = self.merged.count_each(self.size, max_flows);
-        let of = |own: &TrafficSize| Left { flows: own.flows, first: Time::MAX, last: own.last_start };
+        let of = |own: &TrafficSize| Left {
+            flows: own.flows,
+            bytes: own.bytes,
+            first: Time::MAX,
+            last: own.last_start,
+        };
         let mut left: Vec<Left> = each.iter().map(of).collect();
-        let upcoming = self.upcoming.iter().map(|(arrival, _)| (arrival.source, arrival.spec.start));
-        for (source, start) in upcoming {
-            let own = &mut left[usize::from(source)];
+        for (arrival, _) in &self.upcoming {
+            let (own, start) = (&mut left[usize::from(arrival.source)], arrival.spec.start);
             (own.flows, own.first, own.last) = (own.flows + 1, own.first.min(start), own.last.max(start));
+            own.bytes = own.bytes.saturating_add(arrival.spec.size);
         }
         for (source, first) in firsts {
             let own = &mut left[usize::from(source)];
