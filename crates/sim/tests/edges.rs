@@ -1,4 +1,5 @@
-//! What hosts do between their transports and their links: CLOVE's choice of paths, packets put in order, what is counted there.
+//! What hosts do between their transports and their links: CLOVE's choice of paths, packets put in order,
+//! what is counted there.
 
 use crate::common::*;
 use weftline_sim::balance::BalancerConfig;
@@ -31,7 +32,8 @@ fn unequal(us: u64) -> Topology {
     topology
 }
 
-/// One flow whose packets take two ways in turn, the second 5 us longer; 0.85 us a packet. Acknowledgements take them too.
+/// One flow whose packets take two ways in turn, the second 5 us longer; 0.85 us a packet. Acknowledgements
+/// take them too.
 fn in_turn(host: HostConfig, transport: &str) -> (Kept, weftline_sim::measure::Outcome) {
     let mut config = normal(transport, unequal(5), vec![flow(0, 1, 100_000, Time::ZERO)]);
     config.switch.balancer = BalancerConfig::Spray(SprayParameters::InTurn);
@@ -67,12 +69,13 @@ fn packets_that_take_ways_of_unlike_length_overtake_each_other_and_are_put_in_or
     assert_eq!(completion_times(&kept).len(), 1);
     assert!((47..=50).contains(&seen.reordered), "{seen:?}");
     assert_eq!((seen.reordered_delivered, seen.expired), (0, 0));
-    // The packets by the short way wait for those before them: 5 us are six packets of both ways, so three or so are held.
+    // The packets by the short way wait for those before them: 5 us are six packets of both ways, so three or
+    // so are held.
     assert!(seen.held > 40 && (2_000..=8_000).contains(&seen.max_held), "{seen:?}");
 }
 
-/// On one connection, by two ways: the packets of a flow wait for those of the flows before it, and for nothing between
-/// the short last packet of a flow and the first of the next.
+/// On one connection, by two ways: the packets of a flow wait for those of the flows before it, but
+/// not for bytes between the short last packet of a flow and the first of the next.
 #[test]
 fn flows_that_follow_each_other_are_put_in_order_over_short_last_packets() {
     let sizes: Vec<u64> = (1..40).map(|number| 170 * number).collect();
@@ -163,8 +166,8 @@ fn clove_finds_every_path_and_adds_its_header_on_every_link() {
     }
 }
 
-/// Share of leaf 0's bytes by the path whose second link has the full rate where the other narrows to a fifth, and mean
-/// completion time in us.
+/// Share of leaf 0's bytes by the path whose second link has the full rate where the other narrows to a
+/// fifth, and mean completion time in us.
 fn on_unequal_paths(balancer: BalancerConfig) -> (f64, f64) {
     let mut topology = leaf_spine(2, 8);
     let (leaf0, spine1) = (node_named(&topology, "leaf0"), node_named(&topology, "spine1"));

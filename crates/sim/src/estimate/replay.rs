@@ -13,17 +13,17 @@
 //!
 //! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, which
 //! begins at the window that the path allows, and sends each packet again until one and its acknowledgement
-//! arrive, or everything after a lost packet if its transport goes back. Where receivers ask for packets at the
-//! rate of their own links, what narrower links drop or trim is sent again.
+//! arrive, or everything after a lost packet if its transport goes back. Where receivers ask for packets at
+//! the rate of their own links, what narrower links drop or trim is sent again.
 //!
-//! A flow that keeps to one path where next hops have unequal rates may take a slow one, and ends later then (see
-//! [`odds`](super::odds)); so does a job.
+//! A flow that keeps to one path where next hops have unequal rates may take a slow one, and ends later then
+//! (see [`odds`](super::odds)); so does a job.
 //!
-//! While links are slow or down, flows and what waits at links take the time that the links need in these states
-//! (see [`course`](super::course)).
+//! While links are slow or down, flows and what waits at links take the time that the links need in these
+//! states (see [`course`](super::course)).
 //!
-//! The links of hosts, and those between other switches, have carried all no earlier than their rates allow (see
-//! [`inner`](super::inner)).
+//! The links of hosts, and those between other switches, have carried all no earlier than their rates allow
+//! (see [`inner`](super::inner)).
 //!
 //! A flow that keeps to one path may find others at its next hops, and ends later then (see
 //! [`collisions`](super::collisions)).
@@ -128,7 +128,7 @@ impl Replay {
         for (source, (of, looked_at)) in left.iter().zip(looked_at).enumerate() {
             player.offered.leave(source, Left { flows: of.flows.saturating_sub(looked_at), ..*of });
         }
-        // What starts after the end of the run is counted, and is no part of it.
+        // What starts after the end of the run is counted, but not as part of it.
         let not_due = |of: &Left| {
             let share = 1.0 - of.due(scenario.until);
             ((of.flows as f64 * share) as u64, (of.bytes as f64 * share) as u64)

@@ -1,4 +1,5 @@
-//! How a message is cut into packets: full unscheduled ones up to a round trip's bytes on the wire, then scheduled ones.
+//! How a message is cut into packets: full unscheduled ones up to a round trip's bytes on the wire, then
+//! scheduled ones.
 
 use super::parameters::HomaConfig;
 
@@ -48,7 +49,8 @@ impl Layout {
         .min(self.size)
     }
 
-    /// The first packet before which there are at least so many bytes; the number of packets if none is.
+    /// The first packet that has at least this number of bytes before it; the number of packets if all have
+    /// fewer.
     #[inline]
     pub fn number_at(&self, bytes: u64) -> u32 {
         let number = match bytes.checked_sub(self.unscheduled_bytes) {

@@ -97,8 +97,8 @@ impl Messages {
         (all, total)
     }
 
-    /// Bytes on the wire of packets before which at most so many bytes of their message are left: of those
-    /// without a grant, and of the tail. Grants are all in them.
+    /// Bytes on the wire of the packets that have at most this number of bytes of their message left before
+    /// them: of those without a grant, and of the tail. All grants are counted with them.
     fn bytes(&self, config: &HomaConfig, left: u64) -> u64 {
         let (of, header) = (&self.layout, u64::from(config.header));
         let first = of.number_at(of.size.saturating_sub(left));
