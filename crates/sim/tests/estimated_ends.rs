@@ -214,3 +214,84 @@ fn estimated_packets_are_those_that_receivers_ask_for_at_the_rate_of_their_links
         }
     }
 }
+
+/// Of a scenario's estimate and its runs with so many seeds: when the last flow has ended in half of them, and the
+/// packet-hops, as ratios.
+fn ratios_of_flows(text: &str, seeds: usize) -> (f64, f64) {
+    let scenario = |seed: usize| {
+        let text = format!("seed = {seed}\n{text}");
+        load(&text, &[]).unwrap_or_else(|error| panic!("{error}: {text}"))
+    };
+    let run = |seed: usize| {
+        let (kept, outcome) = run_in(1, scenario(seed).config().expect("a configuration"));
+        let last = kept.flows.iter().filter_map(|flow| flow.finish).max().expect("a flow ended");
+        (last, outcome.packet_hops)
+    };
+    let mut runs: Vec<_> = (1..=seeds).map(run).collect();
+    runs.sort_unstable();
+    let (last, hops) = runs[seeds / 2];
+    let expected = scenario(1).estimate().replay;
+    (expected.end.as_ns() / last.as_ns(), expected.packet_hops / hops as f64)
+}
+
+/// Links that slow down, fail and come back while flows are under way: what is left takes the time that the
+/// links need then, and what was lost waits for a timeout.
+#[test]
+fn flows_end_as_late_as_the_states_of_the_network_have_it() {
+    let star = "[topology]\nkind = \"star\"\nhosts = 4\n";
+    let leaves = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
+                  host_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                  fabric_link = { rate = \"100Gbps\", delay = \"1us\" }\n";
+    let fat = "[topology]\nkind = \"fat-tree\"\nk = 4\n";
+    let lone = "[[workload]]\nkind = \"incast\"\nsenders = 1\nreceiver = 1\nsize = \"5MB\"\n";
+    let all = "[[workload]]\nkind = \"permutation\"\nsize = \"5MB\"\n";
+    let (own, uplink) = ("link = [\"host1\", \"s0\"]", "link = [\"leaf0\", \"spine0\"]");
+    let cases = [
+        ("slow", star, lone, own, "change = \"rate\"\nrate = \"10Gbps\"\nlasts = \"1ms\""),
+        ("slow for good", star, lone, own, "change = \"rate\"\nrate = \"10Gbps\""),
+        ("down", star, lone, own, "lasts = \"3ms\""),
+        ("down shortly", star, lone, own, "lasts = \"50us\""),
+        ("uplink slow", leaves, all, uplink, "change = \"rate\"\nrate = \"10Gbps\""),
+        ("uplink down", leaves, all, uplink, ""),
+        ("spine down", leaves, all, "switch = \"spine0\"", "lasts = \"200us\""),
+        ("switch of a pod down", fat, all, "switch = \"agg0\"", ""),
+    ];
+    let mut wrong = Vec::new();
+    for (transport, tables) in [
+        ("dctcp", "[transport]\ncontroller = { kind = \"dctcp\" }\n"),
+        ("tcp", "[transport]\nkind = \"tcp\"\n"),
+        ("ndp", "[transport]\nkind = \"ndp\"\n"),
+    ] {
+        for (name, topology, workload, place, change) in cases {
+            let event = format!("[[failures.event]]\nat = \"100us\"\n{place}\n{change}\n");
+            // Which flows take the slow next hop depends on the seed.
+            let seeds = if name == "uplink slow" && transport != "ndp" { 9 } else { 1 };
+            let (end, hops) = ratios_of_flows(&format!("{topology}{tables}{workload}{event}"), seeds);
+            println!("{transport}, {name}: {end:.2} of the end, {hops:.2} of the packet-hops");
+            // Links between switches that are exactly full trim more than is counted.
+            let least = if name == "uplink slow" { 0.75 } else { 0.8 };
+            if !(least..1.25).contains(&end) || !(0.65..1.5).contains(&hops) {
+                wrong.push(format!("{transport}, {name}: {end:.2} of the end, {hops:.2} of the packet-hops"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// An operation waits for its messages on a link that fails.
+#[test]
+fn jobs_wait_for_timeouts_after_failures() {
+    for (transport, link, lasts) in [
+        ("controller = { kind = \"dctcp\" }", "[\"host0\", \"leaf0\"]", "lasts = \"3ms\""),
+        ("controller = { kind = \"dctcp\" }", "[\"leaf0\", \"spine1\"]", ""),
+        ("kind = \"ndp\"", "[\"host0\", \"leaf0\"]", "lasts = \"3ms\""),
+    ] {
+        let (end, _) = ratios(&format!(
+            "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n[transport]\n{transport}\n\
+             [[workload]]\nkind = \"collective\"\noperation = \"all-reduce\"\nbytes = \"16MB\"\n\
+             [[failures.event]]\nat = \"300us\"\nlink = {link}\n{lasts}\n"
+        ));
+        println!("{transport}, {link}: {end:.2} of the end");
+        assert!((0.8..1.25).contains(&end), "{transport}, {link}: {end}");
+    }
+}

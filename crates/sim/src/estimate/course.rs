@@ -4,7 +4,7 @@
 //! carried from a to b = sum over states of C T     C: rate of the links in a state, T: time in it from a to b
 //! ```
 //!
-//! Differs from a run: routes avoid at once what is down, and what is lost there is not sent again.
+//! Differs from a run: routes avoid at once what is down. For what is lost there see [`outages`](super::outages).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -89,6 +89,22 @@ impl<'s> Course<'s> {
         state.checked_sub(1).map_or(self.healthy, |place| &self.changed[place])
     }
 
+    /// When a state begins, in order of time.
+    pub fn turns(&self) -> &[(Time, usize)] {
+        &self.turns
+    }
+
+    /// The network is in one state while the run lasts.
+    pub fn is_constant(&self) -> bool {
+        self.turns.len() == 1
+    }
+
+    /// When all is done, from a time on, that takes so many seconds in each state.
+    pub fn done(&self, from: Time, seconds: impl Fn(usize) -> f64) -> Time {
+        const AT_ONCE: f64 = 1e-15;
+        self.when(from, 1.0, |state| 1.0 / seconds(state).max(AT_ONCE))
+    }
+
     /// The number of the turn before which nothing is later than a time.
     fn turn_at(&self, time: Time) -> usize {
         self.turns.partition_point(|&(at, _)| at <= time) - 1
@@ -102,6 +118,13 @@ impl<'s> Course<'s> {
     pub fn last_turn(&self, before: Time) -> Option<Time> {
         let turn = self.turns.partition_point(|&(at, _)| at < before);
         (turn > 1).then(|| self.turns[turn - 1].0)
+    }
+
+    /// The states that the network is in from one time to another; some may come twice.
+    pub fn met(&self, (from, to): (Time, Time)) -> impl Iterator<Item = usize> {
+        const MOST: usize = 4 * MAX_STATES;
+        let turns = self.turns[self.turn_at(from)..].iter();
+        turns.take(MOST).take_while(move |(at, _)| *at <= from || *at < to).map(|&(_, state)| state)
     }
 
     /// Bits that links carry until a time, with these rates by state.

@@ -395,14 +395,17 @@ impl Fabric {
         places.into_iter().map(of_place).fold(1.0, f64::min)
     }
 
-    /// When the links of hosts, whose rates do not change, have carried all flows that have started: the
-    /// share of a flow is fixed when it starts, so that the first of several is taken to have the whole link.
-    pub fn carried_by(&self) -> Time {
-        let of_hosts = &self.shared[1..=2 * self.switch_of.len()];
-        let used = of_hosts.iter().filter(|shared| shared.backlog > 0.0 && shared.bits_per_second > 0.0);
-        let end = |shared: &Shared| {
-            let left = shared.backlog / shared.bits_per_second;
-            shared.last_arrival.saturating_add(Time((left * 1e12).min(4e18) as u64))
+    /// When the links of hosts have carried all flows that have started: the share of a flow is fixed when it
+    /// starts, so that the first of several is taken to have the whole link.
+    pub fn carried_by(&self, course: &Course) -> Time {
+        let of_hosts = self.shared[1..=2 * self.switch_of.len()].iter().zip(1u32..);
+        let used = of_hosts.filter(|(of, _)| of.backlog > 0.0 && of.bits_per_second > 0.0);
+        let end = |(shared, place): (&Shared, u32)| match self.changing.get(&place) {
+            None => {
+                let left = shared.backlog / shared.bits_per_second;
+                shared.last_arrival.saturating_add(Time((left * 1e12).min(4e18) as u64))
+            }
+            Some(rates) => course.when(shared.last_arrival, shared.backlog, |state| rates[state]),
         };
         used.map(end).max().unwrap_or_default()
     }

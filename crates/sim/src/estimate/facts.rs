@@ -80,7 +80,9 @@ pub fn facts(scenario: &Scenario, threads: usize) -> Value {
     });
     if matches!(scenario.until, Until::FlowsDone { .. }) {
         let failures = &scenario.failures;
-        let losses = failures.loss.is_some() || failures.events.iter().any(|event| event.change.is_down());
+        let fails = failures.events.iter().any(|event| event.change.is_down());
+        let unknown = scenario.transports.iter().any(|transport| transport.facts().resends.is_none());
+        let losses = failures.loss.is_some() || fails && unknown;
         let not_counted = match (has_jobs, scenario.can_drop(), losses) {
             (true, ..) => Some(graphs::NOT_COUNTED),
             (_, true, true) => Some(DROPPED_OR_LOST),

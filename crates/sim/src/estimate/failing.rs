@@ -1,5 +1,5 @@
-//! How failed and slowed links delay a job: the times at which links change, and how much longer its messages take until the next
-//! change.
+//! How failed and slowed links delay a job: the times at which links change, and how much longer its messages
+//! take until the next change.
 //!
 //! A job progresses at the speed that its slowest messages allow, as its operations wait for each other:
 //!
@@ -7,9 +7,10 @@
 //! speed = T / T'      T: duration of the whole job on healthy links, T': with the links as they are; 0: a host is cut off
 //! ```
 //!
-//! Where only some of a switch's links to others are slow, a message takes the mean time over all of them, as its path is not
-//! known. Differs from a run: a message takes one path, if its transport does not spread packets; nothing is lost while
-//! routes still lead over a link that is down.
+//! When links go down, a job whose packets are lost there waits for a timeout (see
+//! [`outages`](super::outages)). Where only some of a switch's links to others are slow, a message takes the
+//! mean time over all of them, as its path is not known. Differs from a run: a message takes one path, if its
+//! transport does not spread packets.
 
 use crate::config::Until;
 use crate::engine::random::mix64;
@@ -22,8 +23,9 @@ use rustc_hash::FxHashSet;
 /// Different states of the network whose durations are computed; later ones are as the last of these.
 pub(super) const MAX_STATES: usize = 16;
 
-/// CPU time in ns of a link or switch that fails or comes back, with new routes: for each, and for each link of the network (leaf-spine
-/// networks with 24 to 4 096 links, 7 to 460 us; fat trees with k = 8 and 16, 55 and 400 us).
+/// CPU time in ns of a link or switch that fails or comes back, with new routes: for each, and for each link
+/// of the network (leaf-spine networks with 24 to 4 096 links, 7 to 460 us; fat trees with k = 8 and 16, 55
+/// and 400 us).
 const NS_PER_CHANGE: f64 = 4000.0;
 const NS_PER_CHANGE_AND_LINK: f64 = 180.0;
 /// The same of a link that takes another rate (24 and 1 024 links, 0.65 and 5 us).
@@ -79,7 +81,8 @@ fn number(of: Change) -> u64 {
     })
 }
 
-/// Until when changes count in a run whose flows end at `end`: senders whose packets are lost wait for a timeout.
+/// Until when changes count in a run whose flows end at `end`: senders whose packets are lost wait for a
+/// timeout.
 pub fn counted_until(scenario: &Scenario, end: Time) -> Time {
     let is_down = |change: &Change| matches!(change, Change::LinkDown(_) | Change::SwitchDown(_));
     let breaks = scenario.failures.events.iter().any(|event| event.at <= end && is_down(&event.change));
@@ -147,8 +150,9 @@ impl State {
     fn slowed(&self, topology: &Topology, hosts: &[NodeId]) -> Slowed {
         let mut place = vec![None; topology.nodes.len()];
         hosts.iter().enumerate().for_each(|(host, &node)| place[node as usize] = Some(host));
-        // Of the links of a host, and of those from a switch to others: all, those that are up, and of these how slow the slowest
-        // is, or the sum of how slow they are for a message that leaves its host at full rate.
+        // Of the links of a host, and of those from a switch to others: all, those that are up, and of these
+        // how slow the slowest is, or the sum of how slow they are for a message that leaves its host at full
+        // rate.
         let mut own = vec![(0u32, 0u32, 1.0f64); hosts.len()];
         let mut from = vec![(0u32, 0u32, 0.0f64); topology.nodes.len()];
         let is_own = |link: &Link| [link.a, link.b].iter().any(|&node| place[node as usize].is_some());
@@ -189,11 +193,12 @@ impl State {
     }
 }
 
-/// When a job ends that starts at a time. `duration`: how long all of it takes on such links; `hosts`: the node of every host, and
-/// those that the job uses.
+/// When a job ends that starts at a time. `duration`: how long all of it takes on such links; `hosts`: the
+/// node of every host, and those that the job uses; `stalls`: from when to when it waits for timeouts, if it
+/// has not ended before.
 pub fn end(
     topology: &Topology,
-    events: &[Failure],
+    (events, stalls): (&[Failure], &[(Time, Time)]),
     (hosts, used): (&[NodeId], &[HostId]),
     start: Time,
     mut duration: impl FnMut(&Slowed) -> Time,
@@ -202,6 +207,7 @@ pub fn end(
     let whole = duration(&slowed);
     let (mut state, mut states, mut speed) = (State::of(topology), 0, 1.0);
     let (mut now, mut left) = (start, whole.as_seconds());
+    let mut stalls = stalls.iter().peekable();
     for (place, event) in events.iter().enumerate() {
         let passed = event.at.saturating_sub(now).as_seconds();
         if passed * speed >= left {
@@ -209,6 +215,9 @@ pub fn end(
         }
         left -= passed * speed;
         now = now.max(event.at);
+        while let Some((_, until)) = stalls.next_if(|(at, _)| *at <= event.at) {
+            now = now.max(*until);
+        }
         state.take(event.change);
         if events.get(place + 1).is_some_and(|next| next.at <= now) || states == MAX_STATES {
             continue;

@@ -53,7 +53,7 @@ use crate::workload::lanes::nic_of;
 use crate::workload::schedule::{Law, Schedule};
 
 /// What a run has that the estimated end of a job does not count, as `weftline check` prints it.
-pub const NOT_COUNTED: &str = "flows that collide on a path, operations that share a NIC, windows and rates that grow, losses, and timeouts after a link fails";
+pub const NOT_COUNTED: &str = "flows that collide on a path, operations that share a NIC, windows and rates that grow, and losses other than those after a link fails";
 /// Operations that are played; if there are more, the others are assumed to be similar.
 const MAX_OPS: u64 = 4_000_000;
 /// Different operations whose times are remembered.

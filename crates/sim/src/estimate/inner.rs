@@ -11,6 +11,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::course::Course;
 use super::offered::Amount;
 use super::shares::Usable;
 use super::spread::spread;
@@ -139,10 +140,18 @@ impl Given {
         *between.entry((to, from)).or_default() += bits[1];
     }
 
-    /// When the links have carried what each source brought, and all together.
-    pub fn end(&self, inner: &Inner) -> Time {
+    /// When the links have carried what each source brought, and all together. `inners`: in each state of the
+    /// network.
+    pub fn end(&self, course: &Course, inners: &[&Inner]) -> Time {
         let end = |first: Time, between: &Between| {
-            first.saturating_add(Time((inner.seconds(between) * 1e12).min(4e18) as u64))
+            let seconds: Vec<f64> = inners.iter().map(|inner| inner.seconds(between)).collect();
+            match seconds.as_slice() {
+                [seconds] => first.saturating_add(Time((seconds * 1e12).min(4e18) as u64)),
+                // Where nothing leads on, all takes as long as it did before: what is down carries nothing at all.
+                _ => {
+                    course.done(first, |state| if seconds[state] > 0.0 { seconds[state] } else { seconds[0] })
+                }
+            }
         };
         let each = self.sources.values().map(|(first, between)| end(*first, between)).max();
         let first = self.sources.values().map(|(first, _)| *first).min();

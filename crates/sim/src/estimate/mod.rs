@@ -22,6 +22,7 @@ mod loads;
 mod nics;
 mod odds;
 mod offered;
+mod outages;
 mod recurring;
 mod replay;
 mod rounds;

@@ -35,9 +35,9 @@ pub struct Odds {
     /// The lowest rate in bit/s.
     pub slowest: f64,
     /// That of the best path.
-    best: f64,
+    pub best: f64,
     /// The lower one of the highest rates of the links of both hosts.
-    line: f64,
+    pub line: f64,
 }
 
 /// The paths between hosts, where links between switches have unequal rates.
@@ -55,7 +55,31 @@ impl<'n> Paths<'n> {
         let between = network.topology.links.iter().filter(|link| !is_host(link.a) && !is_host(link.b));
         let mut rates = between.map(|link| link.rate);
         let uneven = rates.next().is_some_and(|first| rates.any(|rate| rate != first));
-        uneven.then(|| Paths { network, ports: network.topology.ports(), known: RefCell::default() })
+        uneven.then(|| Paths::over(network))
+    }
+
+    /// Of any network.
+    pub fn over(network: &'n Network) -> Paths<'n> {
+        Paths { network, ports: network.topology.ports(), known: RefCell::default() }
+    }
+
+    /// The share of the next hops of a switch to a host whose links have a lower rate than this.
+    pub fn slow_hops(&self, switch: NodeId, to: HostId, rate: f64) -> f64 {
+        let hops = self.network.routes.next_hops(switch, to);
+        let link = |port: &&u32| self.ports[switch as usize][**port as usize].0;
+        let is_slow = |port: &&u32| (self.network.topology.links[link(port) as usize].rate.0 as f64) < rate;
+        hops.iter().filter(is_slow).count() as f64 / hops.len().max(1) as f64
+    }
+
+    /// The share of the paths between two hosts that cross links of some kind.
+    pub fn share(&self, ends: (HostId, HostId), is_one: impl Fn(LinkId) -> bool) -> f64 {
+        let others = self.along(
+            ends,
+            1.0,
+            |share: f64, (link, _), part| if is_one(link) { 0.0 } else { share * part },
+            |one, other| one + other,
+        );
+        (1.0 - others.unwrap_or(1.0)).clamp(0.0, 1.0)
     }
 
     pub fn between(&self, src: HostId, dst: HostId) -> Odds {
@@ -88,10 +112,14 @@ impl<'n> Paths<'n> {
     }
 
     fn look(&self, ends: (HostId, HostId), line: f64) -> Odds {
+        let rate = |(link, of_host): (LinkId, bool)| match of_host {
+            true => f64::INFINITY,
+            false => self.network.topology.links[link as usize].rate.0 as f64,
+        };
         let rates = self.along(
             ends,
             (f64::INFINITY, f64::INFINITY),
-            |(best, worst), rate, _| (best.min(rate), worst.min(rate)),
+            |(best, worst): (f64, f64), link, _| (best.min(rate(link)), worst.min(rate(link))),
             |one, other| (one.0.max(other.0), one.1.min(other.1)),
         );
         let Some((best, slowest)) = rates else { return Odds::default() };
@@ -100,8 +128,8 @@ impl<'n> Paths<'n> {
         let shares = self.along(
             ends,
             [1.0, 1.0],
-            |shares: [f64; 2], rate, part| {
-                [0, 1].map(|at| if rate < wanted[at] { 0.0 } else { shares[at] * part })
+            |shares: [f64; 2], link, part| {
+                [0, 1].map(|at| if rate(link) < wanted[at] { 0.0 } else { shares[at] * part })
             },
             |one, other| [one[0] + other[0], one[1] + other[1]],
         );
@@ -110,29 +138,27 @@ impl<'n> Paths<'n> {
         Odds { uneven, slows, slowest, best, line }
     }
 
-    /// Goes along all paths between two hosts. `cross`: a value at a link of a rate (infinite of hosts) that
+    /// Goes along all paths between two hosts. `cross`: a value at a link (and whether it is of a host) that
     /// gets a part of what leaves its node; `join`: where paths meet. Returns the value at the end.
     fn along<T: Copy>(
         &self,
         (src, dst): (HostId, HostId),
         first: T,
-        cross: impl Fn(T, f64, f64) -> T,
+        cross: impl Fn(T, (LinkId, bool), f64) -> T,
         join: impl Fn(T, T) -> T,
     ) -> Option<T> {
-        let (topology, routes) = (&self.network.topology, &self.network.routes);
+        let routes = &self.network.routes;
         let is_host = |node: NodeId| routes.host_at(node).is_some();
         let end = routes.host_node(dst);
         let (mut reached, mut arrived) = (BTreeMap::from([(routes.host_node(src), first)]), None);
-        for _ in 0..topology.nodes.len() {
+        for _ in 0..self.network.topology.nodes.len() {
             let mut next: BTreeMap<NodeId, T> = BTreeMap::new();
             for (node, value) in std::mem::take(&mut reached) {
                 let hops = routes.next_hops(node, dst);
                 for &port in hops {
                     let (link, peer) = self.ports[node as usize][port as usize];
                     let of_host = is_host(node) || is_host(peer);
-                    let rate =
-                        if of_host { f64::INFINITY } else { topology.links[link as usize].rate.0 as f64 };
-                    let value = cross(value, rate, 1.0 / hops.len() as f64);
+                    let value = cross(value, (link, of_host), 1.0 / hops.len() as f64);
                     if peer == end {
                         arrived = Some(arrived.map_or(value, |before| join(before, value)));
                     } else {

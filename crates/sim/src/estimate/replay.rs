@@ -19,8 +19,9 @@
 //! A flow that keeps to one path where next hops have unequal rates may take a slow one, and ends later then
 //! (see [`odds`](super::odds)); so does a job.
 //!
-//! While links are slow or down, flows and what waits at links take the time that the links need in these
-//! states (see [`course`](super::course)).
+//! While links are slow or down, flows and what waits at links take the time that the links need in these states
+//! (see [`course`](super::course)). What links lose that go down waits for timeouts (see
+//! [`outages`](super::outages)).
 //!
 //! The links of hosts, and those between other switches, have carried all no earlier than their rates allow
 //! (see [`inner`](super::inner)).
@@ -51,6 +52,7 @@ use super::inner::{Given, Inner};
 use super::is_due;
 use super::odds::{Ends, Late, Odds, Paths};
 use super::offered::{Left, Offered, Overload, Span};
+use super::outages::{Outages, Senders};
 use super::shares::{self, Limiting, Usable};
 use crate::balance::Shares;
 use crate::config::Until;
@@ -60,7 +62,9 @@ use crate::scenario::Scenario;
 use crate::scenario::host::nics_of_hosts;
 use crate::scenario::network::Network;
 use crate::topology::{NodeId, Path, PathTimes, Routes};
-use crate::transport::{Answers, Asks, NicPolicy, Pace, Permission, TransportConfig, largest_packet};
+use crate::transport::{
+    Answers, Asks, NicPolicy, Pace, Permission, Resends, TransportConfig, largest_packet,
+};
 use crate::units::{Rate, Time};
 use crate::workload::merge::{Arrival, Dependents, Merged};
 use crate::workload::{FlowId, FlowSource, FlowSpec, Glance, Traffic, TrafficSize};
@@ -165,7 +169,12 @@ impl Replay {
             played.end = played.end.max(overload.carried);
         }
         if let Some(given) = &player.given {
-            played.end = played.end.max(given.end(&player.inner)).max(player.fabric.carried_by());
+            let inners: Vec<&Inner> = match player.inner_in.as_slice() {
+                [] => vec![&player.inner],
+                in_states => in_states.iter().collect(),
+            };
+            let carried = given.end(&course, &inners).max(player.fabric.carried_by(&course));
+            played.end = played.end.max(carried);
         }
         let rates = player.fabric.rate_of_hosts();
         // All bytes leave hosts; those of job graphs may stay within a domain.
@@ -261,6 +270,9 @@ pub(super) struct Wire {
     answers: Answers,
     permission: Option<Permission>,
     asks: Option<Asks>,
+    resends: Option<Resends>,
+    /// The receiver takes packets in any order, and none that arrives shows that another one is lost.
+    any_order: bool,
 }
 
 impl Wire {
@@ -286,7 +298,7 @@ struct Player<'s> {
     late: Late,
     /// Flows that find others at their next hops.
     colliding: Late,
-    /// The rate in bit/s of all links between switches; none: it changes, or they differ.
+    /// The rate in bit/s of all links between switches at first; none: they differ.
     rate_between: Option<f64>,
     routes: &'s Routes,
     /// By source: it has neither a load nor rounds, and is no job.
@@ -300,9 +312,16 @@ struct Player<'s> {
     loss: [f64; 2],
     wires: Vec<Wire>,
     course: &'s Course<'s>,
+    outages: Outages<'s>,
+    /// By state of the network: the paths where next hops have unequal rates. Empty where it stays in one.
+    paths_in: Vec<Option<Paths<'s>>>,
+    /// The same: the rate in bit/s of all links between switches; none: they differ.
+    rates_in: Vec<Option<f64>>,
     fabric: Fabric,
     inner: Inner<'s>,
-    /// None: the links change, or the run ends at a time.
+    /// The same by state of the network. Empty where it stays in one.
+    inner_in: Vec<Inner<'s>>,
+    /// None: the run ends at a time.
     given: Option<Given>,
     offered: Offered<'s>,
     /// Bytes that may wait at a port.
@@ -352,11 +371,18 @@ impl<'s> Player<'s> {
                 answers: transport.facts().answers,
                 permission: transport.facts().permission,
                 asks: transport.facts().asks,
+                resends: transport.facts().resends,
+                any_order: transport.facts().any_order,
             }
         };
-        let Limiting { brought, ends } = Limiting::of(scenario, network);
-        let usable: Vec<Usable> =
-            (0..course.states()).map(|state| Usable::of(course.network(state), ends)).collect();
+        let limiting = Limiting::of(scenario, network);
+        let Limiting { brought, ends } = limiting;
+        let ends_in: Vec<Option<Shares>> = match course.states() {
+            1 => vec![ends],
+            states => (0..states).map(|at| limiting.in_state(scenario, course.network(at))).collect(),
+        };
+        let of_state = |(state, ends): (usize, &Option<Shares>)| Usable::of(course.network(state), *ends);
+        let usable: Vec<Usable> = ends_in.iter().enumerate().map(of_state).collect();
         let (buffer, nics) = (scenario.switch.buffer.0, scenario.host.nic_policy);
         let of_state = |(state, usable)| Fabric::of(course.network(state), buffer, nics, usable);
         let mut fabric = of_state((0, &usable[0]));
@@ -364,9 +390,19 @@ impl<'s> Player<'s> {
         let lasting = Usable::of(network, ends);
         fabric.begin_with(&Fabric::of(network, buffer, nics, &lasting));
         let subflows = scenario.transports.iter().any(|transport| transport.facts().subflows.is_some());
-        let inner = Inner::of(network, &lasting, matches!(ends, Some(Shares::Equal)) && !subflows);
-        let to_the_end = matches!(scenario.until, Until::FlowsDone { .. }) && course.states() == 1;
+        let evenly = |ends: Option<Shares>| matches!(ends, Some(Shares::Equal)) && !subflows;
+        let inner = Inner::of(network, &lasting, evenly(ends));
+        let to_the_end = matches!(scenario.until, Until::FlowsDone { .. });
         let at_first = shares::at_first(balancer);
+        let (mut inner_in, mut paths_in, mut rates_in) = (Vec::new(), Vec::new(), Vec::new());
+        if !course.is_constant() {
+            for (state, usable) in usable.iter().enumerate() {
+                let network = course.network(state);
+                rates_in.push(rate_between(network));
+                inner_in.push(Inner::of(network, usable, evenly(ends_in[state])));
+                paths_in.push(Paths::of(network).filter(|_| matches!(at_first, Some(Shares::Equal))));
+            }
+        }
         fabric.begin_at_any(network, &Usable::of(network, at_first));
         let single_flows = |source: &dyn FlowSource| {
             source.asked().is_none() && source.period().is_none() && source.graph().is_none()
@@ -392,7 +428,7 @@ impl<'s> Player<'s> {
             paths: Paths::of(network).filter(|_| matches!(at_first, Some(Shares::Equal))),
             late: Late::default(),
             colliding: Late::default(),
-            rate_between: rate_between(network).filter(|_| course.states() == 1),
+            rate_between: rate_between(network),
             routes: &network.routes,
             single_flows: scenario
                 .traffic
@@ -409,8 +445,12 @@ impl<'s> Player<'s> {
             }),
             wires: scenario.transports.iter().map(wire).collect(),
             course,
+            outages: Outages::of(scenario, course),
+            paths_in,
+            rates_in,
             fabric,
             inner,
+            inner_in,
             given: to_the_end.then(Given::default),
             offered: Offered::of(scenario, course, &usable, brought),
             port_room: queue.room(packet).unwrap_or(scenario.switch.buffer).0,
@@ -492,6 +532,12 @@ impl<'s> Player<'s> {
             let hops = f64::from(flow.hops);
             self.played.packet_hops -= hops - (hops * done).max(hops.min(flow.first.into()));
         }
+    }
+
+    /// What senders of a transport do about losses; none: that is not known.
+    fn senders(&self, transport: u16, spread: bool) -> Option<Senders> {
+        let wire = &self.wires[usize::from(transport)];
+        wire.resends.map(|resends| Senders { resends, spread, wait: wire.any_order })
     }
 
     fn announce(&mut self, arrival: Arrival, path: Option<Path>) {

@@ -13,7 +13,7 @@
 //! That limits what is divided over the next hops: packets of one flow that take all of them, a load, rounds,
 //! and jobs with many messages at a time, whose operations wait for the slowest. Flows without an end, and
 //! those that start together, run each as fast as its own next hop allows, and subflows of a connection leave
-//! slow next hops to others: together they use all links.
+//! slow next hops to others, as do packets that receivers request again: together they use all links.
 
 use super::odds::{Paths, SURE};
 use super::tiers::Pods;
@@ -22,6 +22,7 @@ use crate::scenario::Scenario;
 use crate::scenario::network::Network;
 use crate::topology::{HostId, Link, LinkId, NodeId, Ports};
 use crate::units::Rate;
+use crate::workload::FlowSource;
 use rustc_hash::FxHashMap;
 
 /// Look-ups of next hops after which the links that were not looked at have all of their rate.
@@ -197,6 +198,19 @@ pub fn at_first(balancer: &BalancerConfig) -> Option<Shares> {
     balancer.facts().shares.or_else(|| keeps_to_path(balancer).then_some(Shares::Equal))
 }
 
+/// Whether packets of all workloads take all next hops, and receivers request again what is lost there.
+fn all_ask_again(scenario: &Scenario) -> bool {
+    let asks = |source: &Box<dyn FlowSource>| {
+        let graph = source.graph().map(|graph| graph.flow.transport);
+        let transport = graph.or_else(|| source.clone_box().next().map(|flow| flow.transport));
+        transport.is_none_or(|at| {
+            let facts = scenario.transports[usize::from(at)].facts();
+            facts.asks.is_some() && scenario.switch.balancer.spreads_flows(facts.labels_packets)
+        })
+    };
+    scenario.traffic.sources.iter().all(asks)
+}
+
 /// How packets divide among next hops, where that limits what links carry.
 pub struct Limiting {
     /// What the workloads bring can use no more, however long it lasts.
@@ -206,6 +220,16 @@ pub struct Limiting {
 }
 
 impl Limiting {
+    /// The same in the states of a network that changes: whether and how that limits what ends.
+    pub fn in_state(&self, scenario: &Scenario, network: &Network) -> Option<Shares> {
+        let is_host = |node: NodeId| network.routes.host_at(node).is_some();
+        let links = network.topology.links.iter();
+        let between = links.filter(|link| link.rate.0 > 0 && !is_host(link.a) && !is_host(link.b));
+        let mut rates = between.map(|link| link.rate);
+        let uneven = rates.next().is_some_and(|first| rates.any(|rate| rate != first));
+        if uneven && all_ask_again(scenario) { None } else { self.ends }
+    }
+
     pub fn of(scenario: &Scenario, network: &Network) -> Limiting {
         let (balancer, sources) = (&scenario.switch.balancer, &scenario.traffic.sources);
         let all = balancer.facts().shares;
@@ -220,7 +244,9 @@ impl Limiting {
                 continue;
             };
             let facts = scenario.transports[usize::from(transport)].facts();
-            if facts.subflows.is_some() {
+            // What a slow next hop loses is requested again, and takes another one.
+            let asks_again = facts.asks.is_some() && balancer.spreads_flows(facts.labels_packets);
+            if facts.subflows.is_some() || asks_again {
                 continue;
             }
             let is_load = source.asked().is_some() || source.period().is_some();

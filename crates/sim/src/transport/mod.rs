@@ -38,7 +38,7 @@ pub use controllers::{Controllers, DEFAULT_WINDOW};
 pub use hold::{Hold, Timeouts};
 pub use parameters::{
     Answers, Asks, Facts, Framing, HostPlan, Numbering, Overtaken, Pace, PacketRun, Permission, ReadContext,
-    ReceiverTimer, RunContext, TransportParameters, rounded,
+    ReceiverTimer, Resends, RunContext, TransportParameters, rounded,
 };
 pub use settings::Settings;
 pub use switches::SwitchDefaults;

@@ -3,7 +3,7 @@
 
 mod signals;
 
-pub use signals::{Answers, Asks, Permission};
+pub use signals::{Answers, Asks, Permission, Resends};
 
 use super::TransportConfig;
 use super::binding::NicPolicy;
@@ -502,6 +502,8 @@ pub struct Facts<'a> {
     /// Minimum time for which a sender waits before a timer of its loss detection, not a timeout, has a lone packet
     /// sent again; none: it has no such timer.
     pub loss_probe: Option<Time>,
+    /// What has packets sent again whose path carries nothing; none: that is not known.
+    pub resends: Option<Resends>,
     /// Time for which a timer remains after its flow has ended.
     pub timer_left: Time,
     /// A packet that is lost has those sent after it sent again.
@@ -572,6 +574,7 @@ impl Default for Facts<'_> {
             delay_controller: None,
             longest_timeout: Time::ZERO,
             loss_probe: None,
+            resends: None,
             timer_left: Time::ZERO,
             goes_back: false,
             asks_again: None,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Player;
+use super::{Player, of_flow};
 use crate::estimate::failing;
 use crate::estimate::graphs::{Hashed, Links};
 use crate::estimate::loads::Loads;
@@ -15,6 +15,9 @@ use crate::topology::{HostId, NodeId};
 use crate::transport::NicPolicy;
 use crate::units::Time;
 use crate::workload::graph::JobGraph;
+
+/// Messages of a job that are looked at for its connections.
+const CONNECTIONS: usize = 1000;
 
 /// A job, and what its messages bring to the links.
 pub(super) struct OfGraph {
@@ -28,6 +31,28 @@ impl Player<'_> {
         let wire = self.wires.get(usize::from(graph.flow.transport))?;
         let loads = Loads::of(&graph, (&self.fabric, &self.inner), &self.times, wire);
         Some(OfGraph { graph, loads })
+    }
+
+    /// From when to when a job waits for timeouts after failures.
+    fn stalls_of_job(&self, graph: &JobGraph, one_path: bool) -> Vec<(Time, Time)> {
+        let senders = self.senders(graph.flow.transport, !one_path);
+        let Some(senders) = senders.filter(|_| !self.outages.is_empty()) else { return Vec::new() };
+        let (numbers, _) = graph.wave(CONNECTIONS);
+        let ends = |number: u32| {
+            let of = graph.message(number);
+            [of.from, of.to].map(|rank| graph.hosts[rank as usize])
+        };
+        let mut pairs: Vec<(HostId, HostId)> =
+            numbers.into_iter().map(ends).map(|of| (of[0], of[1])).collect();
+        pairs.retain(|(src, dst)| src != dst);
+        pairs.sort_unstable();
+        pairs.dedup();
+        let packet = self.wires[usize::from(graph.flow.transport)].packet();
+        let paths = pairs.first().and_then(|&(src, dst)| self.times.pair(src, dst));
+        let round_trip = paths.map_or(Time::ZERO, |path| of_flow::round_trip(&path, packet));
+        let mut stalls = self.outages.of_job(&pairs, (senders, round_trip));
+        stalls.retain(|(at, _)| *at >= graph.flow.start);
+        stalls
     }
 
     /// When the last of these jobs ends. What depends on the next hops that messages take is in `late`.
@@ -54,11 +79,12 @@ impl Player<'_> {
                 _ => Hashed::default(),
             };
             first = first.wrapping_add(graph.messages());
+            let stalls = self.stalls_of_job(graph, one_path);
             let paths = self.paths.as_ref();
             let ends = |meets_slow: bool| {
                 failing::end(
                     topology,
-                    &scenario.failures.events,
+                    (&scenario.failures.events, &stalls),
                     (&nodes, &graph.hosts),
                     graph.flow.start,
                     |slowed| {

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::estimate::collisions;
+use crate::estimate::outages::CERTAIN;
+use crate::topology::HostId;
 
 impl Player<'_> {
     pub(super) fn start(&mut self, arrival: Arrival, path: Option<Path>) {
@@ -71,7 +73,7 @@ impl Player<'_> {
         let crossed =
             of_flow::links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
         let to_answer = count as f64 * answers * wire.answer as f64 * 8.0;
-        let flow = Flying {
+        let mut flow = Flying {
             places: crossing.places,
             packets,
             hops: (count as f64 * part * crossed) as f32 + control as f32,
@@ -95,15 +97,89 @@ impl Player<'_> {
             of.control += control;
             of.controlled += u64::from(control > 0.0);
         }
-        if opens && self.keeps_to_path(&arrival) {
-            let odds = self.paths.as_ref().map_or(Odds::default(), |paths| paths.between(spec.src, spec.dst));
-            let time = Time((flow.bits / odds.slowest.max(1.0) * 1e12) as u64);
-            let late = flow.ends.max(self.now.saturating_add(latency).saturating_add(time));
-            let is_awaited = !self.dependents.of(arrival.source, arrival.order).is_empty();
-            self.late.add((flow.ends, late), odds.slows, is_awaited);
+        let (keeps, stalls) = (opens && self.keeps_to_path(&arrival), !of_graph && !self.outages.is_empty());
+        let is_awaited = (keeps || stalls) && !self.dependents.of(arrival.source, arrival.order).is_empty();
+        if keeps {
+            if self.course.is_constant() {
+                let odds =
+                    self.paths.as_ref().map_or(Odds::default(), |paths| paths.between(spec.src, spec.dst));
+                let time = Time((flow.bits / odds.slowest.max(1.0) * 1e12) as u64);
+                let late = flow.ends.max(self.now.saturating_add(latency).saturating_add(time));
+                self.late.add((flow.ends, late), odds.slows, is_awaited);
+            } else {
+                self.meet_slow(spec, (&mut flow, latency), is_awaited);
+            }
             self.collide(spec, (&flow, latency), is_awaited);
         }
+        if stalls {
+            self.stall(spec, (&mut flow, round_trip), is_awaited);
+        }
         self.add(flow, &arrival);
+    }
+
+    /// A flow is no faster than the best path in each state of the network. Notes when it ends if the next hop
+    /// that it takes is slow in some of them, or if others take a slow one, too.
+    fn meet_slow(&mut self, spec: &FlowSpec, (flow, latency): (&mut Flying, Time), is_awaited: bool) {
+        let odds = |(paths, rate): (&Option<Paths>, &Option<f64>)| match paths {
+            Some(paths) => paths.between(spec.src, spec.dst),
+            None => Odds { best: rate.unwrap_or(f64::INFINITY), ..Odds::default() },
+        };
+        let crosses = flow.places[2] != 0;
+        let odds: Vec<Odds> = self.paths_in.iter().zip(&self.rates_in).map(odds).collect();
+        let own = flow.bits / flow.ends.saturating_sub(flow.start).as_seconds().max(1e-12);
+        let met = || self.course.met((flow.start, flow.ends)).map(|state| odds[state]);
+        let slows = met().map(|odds| odds.slows).fold(0.0, f64::max);
+        let best = met().map(|odds| odds.best).fold(f64::INFINITY, f64::min);
+        let line = self.rate_between.unwrap_or(own);
+        if !crosses || slows <= 0.0 && best >= line {
+            return;
+        }
+        let course = self.course;
+        // As fast as until now where no next hop is slow.
+        let end = |bits: f64, fastest: f64, slow: bool| {
+            let of = |state: usize| {
+                let Odds { slows, slowest, best, .. } = odds[state];
+                if slow && slows > 0.0 { slowest } else { best }.min(fastest)
+            };
+            course.when(flow.start, bits, of).saturating_add(latency)
+        };
+        flow.ends = flow.ends.max(end(flow.bits, own, false));
+        // At these next hops themselves, or beyond all of them.
+        let slow_hops = |switch: NodeId, to: HostId, line: f64| {
+            let of = |paths: &Paths| paths.slow_hops(switch, to, line);
+            let met = self.course.met((flow.start, flow.ends));
+            let own = met.filter_map(|state| Some(of(self.paths_in[state].as_ref()?))).fold(0.0, f64::max);
+            if best < line { 1.0 } else { own }
+        };
+        let mut late = vec![(end(flow.bits, own, true), slows)];
+        let ends = [(spec.src, spec.dst), (spec.dst, spec.src)];
+        for ((host, other), &place) in ends.into_iter().zip(&flow.places[2..]) {
+            let (Some(line), Some(switch)) = (self.rate_between, self.fabric.switch(host)) else { continue };
+            let Some((others, left)) = self.fabric.others(place, flow.bits) else { continue };
+            let hops = self.routes.next_hops(switch, other).len();
+            let found = collisions::chances(others, hops);
+            let with = |others: u32| end(flow.bits + f64::from(others) * left, line, true);
+            let slow = slow_hops(switch, other, line);
+            late.extend(found.map(|(others, chance)| (with(others), chance * slow)));
+        }
+        for (late, chance) in late {
+            self.late.add((flow.ends, late.max(flow.ends)), chance, is_awaited);
+        }
+    }
+
+    /// A flow that loses packets because links go down waits for its timeouts.
+    fn stall(&mut self, spec: &FlowSpec, (flow, round_trip): (&mut Flying, Time), is_awaited: bool) {
+        let one_path = self.one_path[usize::from(spec.transport)];
+        let Some(senders) = self.senders(spec.transport, !one_path) else { return };
+        let found =
+            self.outages.of_flow((spec.src, spec.dst), (flow.start, flow.ends), (senders, round_trip));
+        let Some(stall) = found else { return };
+        let late = flow.ends.saturating_add(stall.delay);
+        if stall.chance >= CERTAIN {
+            flow.ends = late;
+        } else {
+            self.late.add((flow.ends, late), stall.chance, is_awaited);
+        }
     }
 
     /// Notes when a flow ends if others that have started are at the next hops that it takes.

@@ -165,12 +165,24 @@ fn a_job_is_delayed_by_a_slow_link_for_as_long_as_it_is_slow() {
     // Half of the job is done, and the other half takes as much longer as all of it would.
     let half = end(&slow(&format!("{}ns", (healthy / 2.0) as u64), ""));
     assert!((half - (healthy + whole) / 2.0).abs() < 10.0, "{half}");
-    // While it is slow for 100 us, little is done; nothing while it is down.
+    // While it is slow for 100 us, little is done.
     let passing = end(&slow("200us", ", lasts = \"100us\""));
     let done = 100_000.0 * healthy / whole;
     assert!((passing - (healthy + 100_000.0 - done)).abs() < 10.0, "{passing}");
-    let down = end("{ at = \"200us\", link = [\"host1\", \"s0\"], lasts = \"100us\" }");
-    assert!((down - healthy - 100_000.0).abs() < 10.0, "{down}");
+    // When it is down, what is lost waits for a timeout, the first of them after routes lead there again: the
+    // timeouts come 1, 3 and 7 ms after the failure.
+    let down = |lasts: &str| {
+        let event = format!("{{ at = \"200us\", link = [\"host1\", \"s0\"], lasts = \"{lasts}\" }}");
+        played(&format!("{ring}[failures]\nevent = [{event}]\n[transport]\nrto = \"1ms\"\n")).end.as_ns()
+    };
+    // If routes change at once little is lost, which later packets show.
+    let event = "[{ at = \"200us\", link = [\"host1\", \"s0\"], lasts = \"100us\" }]";
+    let known = played(&format!("{ring}[failures]\nevent = {event}\ndetection = \"1us\"\n")).end.as_ns();
+    assert!((known - healthy - 100_000.0).abs() < 10.0, "{known}");
+    for (lasts, timeout) in [("100us", 1e6), ("850us", 1e6), ("1ms", 3e6), ("3ms", 7e6)] {
+        let found = down(lasts);
+        assert!((found - healthy - timeout).abs() < 10.0, "{lasts}: {found}");
+    }
     assert_eq!(end(&slow("1s", "")), healthy, "after its end");
 }
 

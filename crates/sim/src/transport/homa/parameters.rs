@@ -14,7 +14,7 @@ use crate::parameters::{Parameters, Value, describe};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Answers, Facts, FirstPackets, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext,
+    Answers, Facts, FirstPackets, Framing, HostPlan, ReadContext, ReceiverTimer, Resends, RunContext,
     TransportParameters,
 };
 use crate::transport::silence::MAX_DOUBLINGS;
@@ -248,6 +248,7 @@ impl TransportParameters for HomaConfig {
             any_order: true,
             longest_timeout: Time(self.rto.0 << MAX_DOUBLINGS),
             timer_left: self.rto,
+            resends: Some(Resends { after: self.rto, doubles: true }),
             // A grant for each packet that needs one, and one acknowledgement.
             answers: Answers {
                 once: 1.0,

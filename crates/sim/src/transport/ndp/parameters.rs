@@ -13,7 +13,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::topology::NodeKind;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    Answers, Asks, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
+    Answers, Asks, Facts, Framing, HostPlan, ReadContext, Resends, RunContext, TransportParameters,
 };
 use crate::transport::silence::MAX_DOUBLINGS;
 use crate::transport::switches::SwitchDefaults;
@@ -173,6 +173,7 @@ impl TransportParameters for NdpConfig {
             spreads_flows: self.spray,
             any_order: true,
             longest_timeout: Time(self.rto.0 << MAX_DOUBLINGS),
+            resends: Some(Resends { after: self.rto, doubles: true }),
             // An acknowledgement, or the notice of a trimmed packet, and a pull.
             answers: Answers::each(2.0),
             asks: Some(Asks {

@@ -59,3 +59,43 @@ pub struct Permission {
     /// Packets between this host and the source of a flow.
     pub packets: Answers,
 }
+
+/// A sender, or a receiver that misses packets, has them sent again when nothing has come for a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resends {
+    pub after: Time,
+    /// The time doubles while nothing comes.
+    pub doubles: bool,
+}
+
+impl Resends {
+    /// The first timeout at which packets arrive again, where none have arrived since `at` and none can before
+    /// `usable`.
+    pub fn first(&self, at: Time, usable: Time) -> Time {
+        let (lost, after) = (usable.saturating_sub(at).0, self.after.0.max(1));
+        if !self.doubles {
+            return at.saturating_add(Time(after.saturating_mul(lost.div_ceil(after).max(1))));
+        }
+        let (mut passed, mut next) = (after, after);
+        while passed < lost {
+            next = next.saturating_mul(2);
+            passed = passed.saturating_add(next);
+        }
+        at.saturating_add(Time(passed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_continues_at_the_first_timeout_after_its_path_is_usable() {
+        let us = Time::from_us;
+        let first =
+            |doubles: bool, usable: u64| Resends { after: us(10), doubles }.first(us(100), us(usable));
+        // 10, 30, 70 us after the last packet arrived.
+        assert_eq!([90, 110, 111, 131].map(|usable| first(true, usable)), [110, 110, 130, 170].map(us));
+        assert_eq!([90, 110, 111, 131].map(|usable| first(false, usable)), [110, 110, 120, 140].map(us));
+    }
+}

@@ -15,7 +15,7 @@ use crate::queue::{QueueConfig, QueueDefaults};
 use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::parameters::{
-    COUNTED, Facts, Framing, HostPlan, ReadContext, RunContext, TransportParameters,
+    COUNTED, Facts, Framing, HostPlan, ReadContext, Resends, RunContext, TransportParameters,
 };
 use crate::transport::switches::SwitchDefaults;
 use crate::transport::wire_format::WireFormat;
@@ -162,6 +162,7 @@ impl TransportParameters for PfabricConfig {
             labels_packets: self.spray,
             spreads_flows: self.spray,
             longest_timeout: self.rto,
+            resends: Some(Resends { after: self.rto, doubles: false }),
             ns_per_hop: 70.0,
             ..Facts::default()
         }

@@ -17,7 +17,7 @@ use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::pairs::NarrowPaths;
 use crate::transport::parameters::{
-    Answers, Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, ReceiverTimer, RunContext,
+    Answers, Asks, COUNTED, Facts, Framing, HostPlan, ReadContext, ReceiverTimer, Resends, RunContext,
     TransportParameters,
 };
 use crate::transport::policy::{Policy, policy, policy_or};
@@ -275,6 +275,8 @@ impl TransportParameters for PhostConfig {
             spreads_flows: self.spray,
             any_order: true,
             longest_timeout: Time(self.request_timeout.0 << MAX_DOUBLINGS),
+            // Destinations give tokens again and again.
+            resends: Some(Resends { after: self.request_timeout, doubles: false }),
             asks: Some(Asks {
                 share: (1.0 / self.token_interval).min(1.0),
                 unanswered: u64::from(self.window) * u64::from(self.packet()),

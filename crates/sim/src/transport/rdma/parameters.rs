@@ -14,8 +14,8 @@ use crate::telemetry::pint::PintConfig;
 use crate::transport::TransportConfig;
 use crate::transport::controllers::{self, Controllers, names};
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, Overtaken, ReadContext, RunContext, TransportParameters, derived_times,
-    far_text, is_far, narrow_window, warnings_of_law,
+    Facts, Framing, HostPlan, Overtaken, ReadContext, Resends, RunContext, TransportParameters,
+    derived_times, far_text, is_far, narrow_window, warnings_of_law,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -324,6 +324,7 @@ impl TransportParameters for RdmaConfig {
             delay_controller: self.controller.follows_delay().then(|| self.controller.name()),
             longest_timeout: Time(rto.0.saturating_mul(1 << MAX_BACKOFF)),
             timer_left: rto,
+            resends: self.rto.map(|after| Resends { after, doubles: true }),
             spreads_flows: self.plb.is_some(),
             goes_back: self.recovery.selective().is_none(),
             asks_again: self.recovery.selective().is_none().then_some(self.nack_interval),

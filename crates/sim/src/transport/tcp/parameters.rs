@@ -22,7 +22,8 @@ use crate::telemetry::TelemetryConfig;
 use crate::transport::TransportConfig;
 use crate::transport::controllers::{Controllers, DEFAULT_WINDOW};
 use crate::transport::parameters::{
-    Facts, Framing, HostPlan, Overtaken, Pace, ReadContext, RunContext, TransportParameters, derived_times,
+    Facts, Framing, HostPlan, Overtaken, Pace, ReadContext, Resends, RunContext, TransportParameters,
+    derived_times,
 };
 use crate::transport::plb::{self, PlbParameters};
 use crate::transport::switches::SwitchDefaults;
@@ -176,6 +177,7 @@ impl TransportParameters for TcpConfig {
                 .rack
                 .filter(|rack| rack.probes)
                 .map(|rack| rack.ack_delay.min(self.rto.min)),
+            resends: Some(Resends { after: self.rto.min, doubles: true }),
             openings: Some(self.syn_retries + 1),
             spreads_flows: self.plb.is_some(),
             control_packets: [if self.fin { 6 } else { 3 }, 0],
