@@ -295,3 +295,66 @@ fn jobs_wait_for_timeouts_after_failures() {
         assert!((0.8..1.25).contains(&end), "{transport}, {link}: {end}");
     }
 }
+
+/// Requests with windows of first packets: what is lost or trimmed of these, and what receivers of narrow links
+/// request, is as much as a run sends.
+#[test]
+fn packets_that_receivers_request_are_within_half_as_many_again() {
+    let star = |hosts: u32| format!("[topology]\nkind = \"star\"\nhosts = {hosts}\n");
+    let leaves = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n\
+                  host_link = { rate = \"100Gbps\", delay = \"1us\" }\n\
+                  fabric_link = { rate = \"100Gbps\", delay = \"1us\" }\n";
+    let rail = "[topology]\nkind = \"rail\"\nnodes = 4\ngpus = 4\nnodes_per_segment = 2\nspines = 4\n";
+    let narrow = |rate: &str| {
+        format!(
+            "[topology]\nkind = \"dumbbell\"\nleft = 4\nright = 4\nhost_link = {{ rate = \"100Gbps\", delay = \"1us\" }}\n\
+             bottleneck_link = {{ rate = \"{rate}\", delay = \"1us\" }}\n"
+        )
+    };
+    let incast = |hosts: u32, size: &str| {
+        let last = hosts - 1;
+        let topology = star(hosts);
+        format!(
+            "{topology}[[workload]]\nkind = \"incast\"\nsenders = {last}\nreceiver = {last}\nsize = \"{size}\"\n"
+        )
+    };
+    let operation = |topology: &str, operation: &str, bytes: &str| {
+        format!(
+            "{topology}[[workload]]\nkind = \"collective\"\noperation = \"{operation}\"\nbytes = \"{bytes}\"\n"
+        )
+    };
+    let flows = |rate: &str, count: u32| {
+        let (last, to) = (count - 1, count + 3);
+        let topology = narrow(rate);
+        format!(
+            "{topology}[[workload]]\nkind = \"bulk\"\nhosts = \"0-{last}\"\nto = \"4-{to}\"\nsize = \"1MB\"\n"
+        )
+    };
+    let cases = [
+        ("incast of 5 KB", incast(32, "5KB")),
+        ("incast of 20 KB", incast(32, "20KB")),
+        ("incast of 50 KB", incast(32, "50KB")),
+        ("incast of 500 KB", incast(8, "500KB")),
+        ("all-to-all of 10 KB", operation(leaves, "all-to-all", "160KB")),
+        ("all-to-all of 100 KB", operation(leaves, "all-to-all", "1600KB")),
+        ("all-to-all on rails", operation(rail, "all-to-all", "1600KB")),
+        ("all-gather on rails", operation(rail, "all-gather", "4MB")),
+        ("two flows over one link", flows("100Gbps", 2)),
+        ("two flows over a narrow link", flows("50Gbps", 2)),
+        ("two flows over a very narrow link", flows("10Gbps", 2)),
+        ("four flows over a narrow link", flows("50Gbps", 4)),
+        ("four flows over a very narrow link", flows("10Gbps", 4)),
+    ];
+    let mut wrong = Vec::new();
+    for transport in ["ndp", "phost"] {
+        for (name, text) in &cases {
+            let text = format!("{text}[transport]\nkind = \"{transport}\"\n");
+            let (end, hops) = ratios_of_flows(&text, 1);
+            println!("{transport}, {name}: {end:.2} of the end, {hops:.2} of the packet-hops");
+            if !(0.65..1.5).contains(&hops) || !(0.5..1.5).contains(&end) {
+                wrong.push(format!("{transport}, {name}: {end:.2} of the end, {hops:.2} of the packet-hops"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

@@ -18,6 +18,9 @@ const MOST_SENDINGS: f64 = 1000.0;
 /// Where headers of trimmed packets and answers would fill a link, runs carried this share of its rate in
 /// data.
 const DATA_LEFT: f64 = 1.0 / 12.0;
+/// Of answers and requests those that are packets of their own, the others being one packet, where runs filled
+/// a link with them.
+const ANSWERS_ALONE: f64 = 7.0 / 8.0;
 /// If a flow takes this much longer than on its own link alone, another link limits it.
 const LIMITED_ELSEWHERE: f64 = 1.01;
 
@@ -89,6 +92,7 @@ pub struct Fabric {
 }
 
 /// A flow in flight.
+#[derive(Clone, Copy)]
 pub struct Crossing {
     /// The shared links that it crosses: its own link, its destination's link, and in between those from one
     /// switch and to another.
@@ -116,9 +120,12 @@ pub struct Requested {
 }
 
 /// Requests of receivers, and what answers them.
+#[derive(Clone, Copy)]
 pub struct Requests {
     pub asks: Asks,
     pub round_trip: Time,
+    /// Bytes of a full packet.
+    pub packet: u64,
     /// Bytes that may wait at a port.
     pub waiting: u64,
     /// Bytes of what is left of a packet that does not fit, over those of the packet; none: it is dropped.
@@ -232,6 +239,16 @@ impl Fabric {
     ///                                  which is requested over the link's other direction
     /// ```
     ///
+    /// but O is no more than
+    ///
+    /// ```text
+    /// C + (n W - B) / (t + p)          n: flows; W: unanswered bits of each; B: bits that wait or are on the
+    ///                                  way; t: round trip; p: the queue's time, or the longer pause of a
+    ///                                  flow that has W unanswered
+    /// ```
+    ///
+    /// and than what the other direction of the link can answer.
+    ///
     /// Headers and answers go first. What is dropped takes no room on the link.
     pub fn requested(&self, crossing: &Crossing, requests: &Requests) -> Requested {
         let mut found = Requested { sendings: 1.0, seconds: 0.0 };
@@ -240,12 +257,25 @@ impl Fabric {
             return found;
         }
         let [source, destination, ..] = crossing.rates;
-        let asked = |place: u32| {
-            let [senders, receivers] = self.shared[place as usize].ends.map(f64::from);
-            (requests.asks.share * receivers * destination).min(senders * source)
+        let pause = requests.asks.pause * requests.packet as f64 * 8.0 / destination.max(1.0);
+        let (round_trip, waiting) = (requests.round_trip.as_seconds(), requests.waiting as f64 * 8.0);
+        let asked = |place: u32, back: u32| {
+            let shared = &self.shared[place as usize];
+            let [senders, receivers] = shared.ends.map(f64::from);
+            let link = shared.bits_per_second.max(1.0);
+            let unanswered = f64::from(shared.flows) * requests.asks.unanswered as f64 * 8.0;
+            // Headers do not wait for what fills the queue.
+            let queue = if requests.trimmed.is_some() { 0.0 } else { waiting / link };
+            let around = round_trip + pause.max(queue);
+            let more = (unanswered - waiting - link * round_trip).max(0.0) / around.max(1e-12);
+            let answered = self.rate(back) / (ANSWERS_ALONE * requests.answers).max(1e-12);
+            (requests.asks.share * receivers * destination)
+                .min(senders * source)
+                .min(link + more)
+                .min(answered.max(link))
         };
         for (end, place, back) in [(2, up, up + 1), (3, down, down - 1)] {
-            let (link, asked, answered) = (crossing.rates[end], asked(place), asked(back));
+            let (link, asked, answered) = (crossing.rates[end], asked(place, back), asked(back, place));
             let flows = f64::from(self.shared[place as usize].flows);
             let room = requests.waiting as f64 + link * requests.round_trip.as_seconds() / 8.0;
             if asked <= link || flows * requests.asks.unanswered as f64 <= room {

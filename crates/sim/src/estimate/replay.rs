@@ -13,8 +13,9 @@
 //!
 //! Where links lose packets at random, a flow is no faster than its transport's law of losses allows, which
 //! begins at the window that the path allows, and sends each packet again until one and its acknowledgement
-//! arrive, or everything after a lost packet if its transport goes back. Where receivers ask for packets at
-//! the rate of their own links, what narrower links drop or trim is sent again.
+//! arrive, or everything after a lost packet if its transport goes back. Where receivers ask for packets at the
+//! rate of their own links, what narrower links drop or trim is sent again; so is what is lost of the first
+//! packets of flows that start together (see [`bursts`]).
 //!
 //! A flow that keeps to one path where next hops have unequal rates may take a slow one, and ends later then
 //! (see [`odds`](super::odds)); so does a job.
@@ -34,6 +35,7 @@
 
 mod ahead;
 mod bringing;
+mod bursts;
 mod drawn;
 mod jobs;
 mod of_flow;
@@ -43,6 +45,7 @@ use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
 
+use bursts::Bursts;
 use drawn::Drawn;
 use jobs::OfGraph;
 
@@ -333,6 +336,7 @@ struct Player<'s> {
     /// By source: it is a job graph, which a run plays without a list of what waits.
     graphs: Vec<bool>,
     ready: BTreeMap<(Time, FlowId), Arrival>,
+    bursts: Bursts,
     flying: Vec<Flying>,
     free: Vec<u32>,
     /// When the flows in flight end, with their places.
@@ -459,6 +463,7 @@ impl<'s> Player<'s> {
             waiting: FxHashMap::default(),
             graphs: scenario.traffic.sources.iter().map(|source| source.graph().is_some()).collect(),
             ready: BTreeMap::new(),
+            bursts: Bursts::default(),
             flying: Vec::new(),
             free: Vec::new(),
             ends: Soonest::default(),
@@ -512,6 +517,9 @@ impl<'s> Player<'s> {
     }
 
     fn move_to(&mut self, time: Time) {
+        if !self.bursts.takes(time) {
+            self.end_burst();
+        }
         let (span, packets) = (time.saturating_sub(self.now).0 as f64, self.packets as f64);
         self.packet_time += packets * span;
         self.packet_time_squared += packets * packets * span;
@@ -602,7 +610,20 @@ impl<'s> Player<'s> {
         hops * (bytes as f64 / known.max(1.0)).max(1.0)
     }
 
-    fn add(&mut self, flow: Flying, arrival: &Arrival) {
+    /// Adds the packets that are sent in addition because flows started together.
+    fn end_burst(&mut self) {
+        for (place, hops) in self.bursts.end(&self.fabric, self.port_room) {
+            let flow = &mut self.flying[place as usize];
+            flow.hops += hops as f32;
+            self.played.packet_hops += hops;
+            if let Some(of) = self.of_sources.get_mut(usize::from(flow.source)) {
+                of.hops += hops;
+            }
+        }
+    }
+
+    /// Returns the place of the flow among those in flight.
+    fn add(&mut self, flow: Flying, arrival: &Arrival) -> u32 {
         self.bytes = self.bytes.saturating_add(arrival.spec.size);
         self.packets += flow.packets;
         self.played.flows += 1;
@@ -625,6 +646,7 @@ impl<'s> Player<'s> {
         self.played.packets_in_flight = self.played.packets_in_flight.max(self.packets);
         self.played.flows_in_flight = self.played.flows_in_flight.max(self.ends.len() as u64);
         self.played.messages_in_flight = self.played.messages_in_flight.max(self.messages);
+        place
     }
 }
 

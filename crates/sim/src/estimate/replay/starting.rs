@@ -1,5 +1,6 @@
 //! A flow that starts: how fast it can be on its path, and when it is expected to end.
 
+use super::bursts::First;
 use super::*;
 use crate::estimate::collisions;
 use crate::estimate::outages::CERTAIN;
@@ -27,17 +28,18 @@ impl Player<'_> {
             let windows = (own.min(before_loss as f64).max(1.0), steady);
             of_flow::rounds_under_loss(count, lost, windows) * round_trip.as_seconds()
         });
-        let requested = wire.asks.map(|asks| {
-            let share = |bytes: f64| bytes / wire.packet() as f64;
-            let requests = Requests {
-                asks,
-                round_trip,
-                waiting: self.port_room,
-                trimmed: self.trims.then(|| share(wire.overhead as f64)),
-                answers: share(wire.answers.each * wire.answer as f64),
-            };
-            self.fabric.requested(&crossing, &requests)
+        let share = |bytes: f64| bytes / wire.packet() as f64;
+        let requests = wire.asks.map(|asks| Requests {
+            asks,
+            // A header or a request takes no time on links.
+            round_trip: Time(2 * path.delay.0)
+                .saturating_add(path.bottleneck.transmission_time(wire.packet())),
+            packet: wire.packet(),
+            waiting: self.port_room,
+            trimmed: self.trims.then(|| share(wire.overhead as f64)),
+            answers: share(wire.answers.each * wire.answer as f64),
         });
+        let requested = requests.as_ref().map(|requests| self.fabric.requested(&crossing, requests));
         let of_requests = requested.as_ref().map_or(0.0, |requested| requested.seconds);
         let slowest = lossy.max(self.seconds_of_ends(spec, &path)).max(of_requests);
         // Of a flow that takes longer than any `Time`, as an endless one does, only the part until the last
@@ -69,7 +71,8 @@ impl Player<'_> {
         let answers = if opens { wire.answers.of(count) } else { wire.answers.of_next(count) };
         // What comes after a lost packet is answered at once: at most one answer for each packet.
         let answers = if losses.is_some() { answers.max(count as f64) } else { answers };
-        let answers = answers / count.max(1) as f64 * asked_for;
+        // What is sent again has been requested.
+        let answers = answers / count.max(1) as f64 + (asked_for - 1.0) * wire.answers.each;
         let crossed =
             of_flow::links_crossed(f64::from(path.hops), self.loss, (resent as f64, again, answers));
         let to_answer = count as f64 * answers * wire.answer as f64 * 8.0;
@@ -90,6 +93,23 @@ impl Player<'_> {
         if let Some((given, ends)) = given.zip(self.inner.ends(spec.src, spec.dst)) {
             given.add(arrival.source, self.now, ends, [flow.bits, to_answer * part]);
         }
+        let first = requests.map(|requests| {
+            let packets = requests.asks.first_of(count);
+            let (hops, answers) = (f64::from(path.hops), wire.answers.each);
+            First {
+                flying: 0,
+                src: spec.src,
+                bits: wire.bytes(spec.size.min(packets.saturating_mul(wire.mtu))) as f64 * 8.0,
+                packets: packets as f64,
+                // What is trimmed comes to the end as a header, and is answered.
+                lost: hops * answers + if self.trims { hops } else { hops - 1.0 },
+                asked: hops * answers,
+                sendings: asked_for,
+                again: count as f64 * part * hops * (if self.trims { 1.0 } else { 0.5 } + answers),
+                crossing,
+                requests,
+            }
+        });
         if let Some(of) = self.of_sources.get_mut(usize::from(arrival.source)) {
             of.bytes = of.bytes.saturating_add(spec.size);
             of.hops += f64::from(flow.hops) - control;
@@ -114,7 +134,13 @@ impl Player<'_> {
         if stalls {
             self.stall(spec, (&mut flow, round_trip), is_awaited);
         }
-        self.add(flow, &arrival);
+        let flying = self.add(flow, &arrival);
+        if let Some(first) = first {
+            if !self.bursts.takes(self.now) {
+                self.end_burst();
+            }
+            self.bursts.add(self.now, First { flying, ..first });
+        }
     }
 
     /// A flow is no faster than the best path in each state of the network. Notes when it ends if the next hop

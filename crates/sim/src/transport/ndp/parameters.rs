@@ -179,6 +179,10 @@ impl TransportParameters for NdpConfig {
             asks: Some(Asks {
                 share: self.pull_share,
                 unanswered: u64::from(self.first_window) * u64::from(self.mtu + self.header),
+                pause: 0.0,
+                first: self.first_window.into(),
+                first_of_short: false,
+                patience: None,
             }),
             ns_per_hop: 70.0,
             ..Facts::default()

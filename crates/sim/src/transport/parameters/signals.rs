@@ -46,6 +46,22 @@ pub struct Asks {
     pub share: f64,
     /// Bytes of a flow that may be requested and not have arrived.
     pub unanswered: u64,
+    /// For how many full packets' times nothing more is requested of a flow that has so much unanswered.
+    pub pause: f64,
+    /// Packets of a flow that its source sends before any is requested; only of flows that have no more, or of
+    /// all.
+    pub first: u64,
+    pub first_of_short: bool,
+    /// Times that these take on the receiver's link, and packets' times in addition, after which it requests
+    /// those that have not arrived; none: it does not.
+    pub patience: Option<(f64, f64)>,
+}
+
+impl Asks {
+    /// Packets of a flow that are sent before any is requested.
+    pub fn first_of(&self, packets: u64) -> u64 {
+        if self.first_of_short && packets > self.first { 0 } else { packets.min(self.first) }
+    }
 }
 
 /// A host that every flow asks before its first packet leaves.

@@ -280,6 +280,10 @@ impl TransportParameters for PhostConfig {
             asks: Some(Asks {
                 share: (1.0 / self.token_interval).min(1.0),
                 unanswered: u64::from(self.window) * u64::from(self.packet()),
+                pause: self.downgrade,
+                first: self.free_tokens.into(),
+                first_of_short: self.free_for == FreeTokens::Short,
+                patience: Some((self.first_wait, self.first_wait_extra)),
             }),
             // A request, a token for each packet that needs one, and one acknowledgement.
             answers: Answers {
