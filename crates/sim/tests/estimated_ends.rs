@@ -215,7 +215,7 @@ fn estimated_packets_are_those_that_receivers_ask_for_at_the_rate_of_their_links
     }
 }
 
-/// Of a scenario's estimate and its runs with so many seeds: when the last flow has ended in half of them, and the
+/// Of a scenario's estimate and its runs with a number of seeds: when the last flow has ended in half of them, and the
 /// packet-hops, as ratios.
 fn ratios_of_flows(text: &str, seeds: usize) -> (f64, f64) {
     let scenario = |seed: usize| {
@@ -269,8 +269,8 @@ fn flows_end_as_late_as_the_states_of_the_network_have_it() {
             let (end, hops) = ratios_of_flows(&format!("{topology}{tables}{workload}{event}"), seeds);
             println!("{transport}, {name}: {end:.2} of the end, {hops:.2} of the packet-hops");
             // Links between switches that are exactly full trim more than is counted.
-            let least = if name == "uplink slow" { 0.75 } else { 0.8 };
-            if !(least..1.25).contains(&end) || !(0.65..1.5).contains(&hops) {
+            let lowest = if name == "uplink slow" { 0.75 } else { 0.8 };
+            if !(lowest..1.25).contains(&end) || !(0.65..1.5).contains(&hops) {
                 wrong.push(format!("{transport}, {name}: {end:.2} of the end, {hops:.2} of the packet-hops"));
             }
         }

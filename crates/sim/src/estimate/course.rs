@@ -99,7 +99,7 @@ impl<'s> Course<'s> {
         self.turns.len() == 1
     }
 
-    /// When all is done, from a time on, that takes so many seconds in each state.
+    /// When work ends that begins at a time and takes this number of seconds in each state.
     pub fn done(&self, from: Time, seconds: impl Fn(usize) -> f64) -> Time {
         const AT_ONCE: f64 = 1e-15;
         self.when(from, 1.0, |state| 1.0 / seconds(state).max(AT_ONCE))

@@ -147,7 +147,7 @@ impl Given {
             let seconds: Vec<f64> = inners.iter().map(|inner| inner.seconds(between)).collect();
             match seconds.as_slice() {
                 [seconds] => first.saturating_add(Time((seconds * 1e12).min(4e18) as u64)),
-                // Where nothing leads on, all takes as long as it did before: what is down carries nothing at all.
+                // A state without any path takes the time of the first state: links that are down carry nothing.
                 _ => {
                     course.done(first, |state| if seconds[state] > 0.0 { seconds[state] } else { seconds[0] })
                 }

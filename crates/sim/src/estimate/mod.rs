@@ -379,10 +379,13 @@ fn overload_warning(Overload { links, share, .. }: &Overload) -> String {
 /// Warns of an end that depends on the next hops that flows take.
 fn ends_warning(scenario: &Scenario, Ends { early, late, chance }: Ends) -> String {
     let [early, late] = [early, late].map(|time| Time(two_digits(time.0)));
+    let (next_hops, taken) = match scenario.failures.events.iter().any(|event| event.change.is_down()) {
+        true => ("next hops, some of which fail or are slow,", "one that fails or is slow"),
+        false => ("next hops of unequal rates", "a slow one"),
+    };
     format!(
-        "switch.balancer: \"{}\" has next hops of unequal rates to choose from for flows that decide when the run ends: with \
-         a chance of {:.0} % one of them takes a slow one; the run ends at about {early} if none does, and at about {late} if \
-         one does",
+        "switch.balancer: \"{}\" has {next_hops} to choose from for flows that decide when the run ends: with a chance of \
+         {:.0} % one of them takes {taken}; the run ends at about {early} if none does, and at about {late} if one does",
         scenario.switch.balancer.name(),
         100.0 * chance
     )

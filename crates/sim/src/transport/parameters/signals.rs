@@ -46,7 +46,7 @@ pub struct Asks {
     pub share: f64,
     /// Bytes of a flow that may be requested and not have arrived.
     pub unanswered: u64,
-    /// For how many full packets' times nothing more is requested of a flow that has so much unanswered.
+    /// The times of full packets for which nothing is requested of a flow that has reached `unanswered`.
     pub pause: f64,
     /// Packets of a flow that its source sends before any is requested; only of flows that have no more, or of
     /// all.
