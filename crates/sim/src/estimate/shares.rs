@@ -200,7 +200,7 @@ pub fn at_first(balancer: &BalancerConfig) -> Option<Shares> {
 
 /// Whether packets of all workloads take all next hops, and receivers request again what is lost there.
 fn all_ask_again(scenario: &Scenario) -> bool {
-    let asks = |source: &Box<dyn FlowSource>| {
+    let asks = |source: &dyn FlowSource| {
         let graph = source.graph().map(|graph| graph.flow.transport);
         let transport = graph.or_else(|| source.clone_box().next().map(|flow| flow.transport));
         transport.is_none_or(|at| {
@@ -208,7 +208,7 @@ fn all_ask_again(scenario: &Scenario) -> bool {
             facts.asks.is_some() && scenario.switch.balancer.spreads_flows(facts.labels_packets)
         })
     };
-    scenario.traffic.sources.iter().all(asks)
+    scenario.traffic.sources.iter().all(|source| asks(source.as_ref()))
 }
 
 /// How packets divide among next hops, where that limits what links carry.
