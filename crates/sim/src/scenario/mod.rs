@@ -187,7 +187,7 @@ impl Scenario {
 
     /// The factor by which `[scale]` makes time slower.
     fn slower(&self) -> u32 {
-        u32::try_from(self.scale.applied).unwrap_or(u32::MAX)
+        self.scale.slower()
     }
 
     /// The transports over which workloads run, with their numbers, as the first flow of each workload shows: over
@@ -326,6 +326,7 @@ fn read(root: &mut Section, file: &str, base_dir: &Path, hooks: Hooks) -> Option
         net,
         &traffic::TrafficContext {
             seed,
+            slower: scale.slower(),
             rules,
             base_dir,
             read_parquet: hooks.read_parquet,

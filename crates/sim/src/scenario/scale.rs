@@ -31,6 +31,13 @@ pub struct Scale {
     pub applied: u64,
 }
 
+impl Scale {
+    /// The factor by which time is slower in what was read.
+    pub fn slower(&self) -> u32 {
+        u32::try_from(self.applied).unwrap_or(u32::MAX)
+    }
+}
+
 /// Reads `[scale]`.
 pub fn read(section: &mut Section) -> Scale {
     let is_auto = section.peek("by") == Some(Value::Text("auto".to_string()));

@@ -167,6 +167,8 @@ fn own_transport(
 /// What a workload's flows depend on in addition to its own keys.
 pub struct TrafficContext<'a> {
     pub seed: u64,
+    /// The factor by which `[scale]` made time slower.
+    pub slower: u32,
     pub rules: Rules,
     pub base_dir: &'a Path,
     pub read_parquet: Option<ReadParquet<'a>>,
@@ -307,6 +309,7 @@ fn add_source(
         index,
         hosts: hosts.rates.len() as u32,
         host_rate: &hosts.rates,
+        slower: cx.slower,
         racks: &hosts.racks,
         gpus_per_node: hosts.topology.gpus_per_node,
         placed: &hosts.placed,

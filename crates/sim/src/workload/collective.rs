@@ -25,7 +25,7 @@ use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec, JobShape, sizes};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
-use crate::units::{Bytes, Rate, Time};
+use crate::units::{Bytes, Time};
 
 const USUAL_BYTES: Bytes = Bytes(10_000_000);
 
@@ -236,7 +236,7 @@ impl WorkloadParameters for CollectiveSpec {
             channels: self.channels,
             chunk: self.chunk.map(|chunk| chunk.0),
             root: self.root,
-            rate: cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400)),
+            rate: cx.rank_rate(&hosts, self.seats.per_host),
             among: None,
         };
         let mut algorithm = self.algorithm.clone();

@@ -44,6 +44,8 @@ pub struct WorkloadContext<'a> {
     pub hosts: u32,
     /// Rate of each host's link (the total of all its links).
     pub host_rate: &'a [Rate],
+    /// The factor by which `[scale]` made time slower, and rates lower.
+    pub slower: u32,
     /// Rack (edge switch) of each host, in any numbering; empty: unknown.
     pub racks: &'a [u32],
     /// Consecutive hosts that are the GPUs of one node, if the topology knows nodes.
@@ -77,6 +79,14 @@ impl WorkloadContext<'_> {
     /// The random stream of this workload for one purpose.
     pub fn stream(&self, purpose: &str) -> RandomStream {
         RandomStream::new(self.seed, &format!("workload.{}.{purpose}", self.index))
+    }
+
+    /// What each of `per_host` ranks has of the links of its host, on the slowest of these hosts: the rate
+    /// before `[scale]`, for laws that have times of their own.
+    pub fn rank_rate(&self, hosts: &[HostId], per_host: u32) -> Rate {
+        let rates = hosts.iter().filter_map(|&host| self.host_rate.get(host as usize));
+        let slowest = rates.min().copied().unwrap_or(Rate::from_gbps(400));
+        Rate(slowest.0.saturating_mul(self.slower.into()) / u64::from(per_host.max(1)))
     }
 
     /// The host with this id; the error lists the ids.

@@ -40,6 +40,7 @@ pub fn with_hosts<R>(n: u32, body: impl FnOnce(&WorkloadContext) -> R) -> R {
         index: 0,
         hosts: n,
         host_rate: &rates,
+        slower: 1,
         racks: &racks,
         gpus_per_node: None,
         placed: &Default::default(),

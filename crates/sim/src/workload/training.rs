@@ -21,7 +21,7 @@ use super::spec::{Window, WorkloadContext, WorkloadError};
 use super::{FlowSource, FlowSpec};
 use crate::doc::SchemeDoc;
 use crate::parameters::Parameters;
-use crate::units::{Bytes, Rate};
+use crate::units::Bytes;
 use model::Model;
 use std::sync::LazyLock;
 
@@ -243,7 +243,7 @@ impl WorkloadParameters for TrainingSpec {
             let message = format!("unknown rank {rank}: the job has ranks 0 to {}", needed - 1);
             return Err(WorkloadError::new("slow_ranks", message));
         }
-        let rate = cx.host_rate.iter().copied().min().unwrap_or(Rate::from_gbps(400));
+        let rate = cx.rank_rate(&hosts, self.per_host);
         // Channels of the largest operation; smaller ones use the first of them.
         let largest = Asked {
             kind: self.sharding.reduces_by(),

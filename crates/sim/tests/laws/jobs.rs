@@ -31,6 +31,7 @@ pub fn workload(kind: &str, hosts: u32, keys: &[(&str, Value)]) -> Box<dyn FlowS
         index: 0,
         hosts,
         host_rate: &rates,
+        slower: 1,
         racks: &[],
         gpus_per_node: None,
         placed: &Default::default(),

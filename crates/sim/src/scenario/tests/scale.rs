@@ -116,3 +116,22 @@ fn gains_in_hertz_are_divided() {
     }
     assert_eq!(load(slow.resolved()).resolved(), slow.resolved());
 }
+
+#[test]
+fn nccl_chooses_for_the_network_that_the_scaled_one_stands_for() {
+    let text = "[topology]\nkind = \"star\"\nhosts = 8\n[transport]\ncontroller = { kind = \"none\" }\n\
+                [[workload]]\nkind = \"collective\"\noperation = \"all-reduce\"\n\
+                algorithm = \"nccl\"\nbytes = \"4KB\"\n";
+    let choice = |text: &str, sets: &[(&str, &str)]| {
+        let scenario = load_with(text, sets).unwrap();
+        let found = scenario.warnings.iter().find(|warning| warning.contains("NCCL takes")).cloned();
+        (found.expect("a choice"), scenario.resolved().to_string())
+    };
+    let (plain, _) = choice(text, &[]);
+    assert!(plain.contains("double tree, LL for"), "{plain}");
+    for by in ["4", "1000"] {
+        let (slow, resolved) = choice(text, &[("scale.by", by)]);
+        assert_eq!(slow, plain);
+        assert_eq!(choice(&resolved, &[]).0, plain);
+    }
+}

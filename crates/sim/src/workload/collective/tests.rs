@@ -1,6 +1,7 @@
 use super::*;
 use crate::parameters::Value;
-use crate::workload::tests::{drain, play, source, source_error, text};
+use crate::units::Rate;
+use crate::workload::tests::{drain, play, source, source_error, spec, text, with_hosts};
 use proptest::prelude::*;
 
 fn collective(operation: &str, hosts: u32, repeat: i64) -> Box<dyn FlowSource> {
@@ -116,4 +117,59 @@ proptest! {
         drain(&*source);
         prop_assert_eq!(ends(&*source).len(), repeat as usize);
     }
+}
+
+/// What NCCL's choice says of an all-reduce of 1 MB among hosts 0 to 7 of those with these rates.
+fn choice_of_nccl(rates: &[Rate], more: &[(&'static str, Value)]) -> String {
+    let keys = [
+        ("operation", text("all-reduce")),
+        ("algorithm", text("nccl")),
+        ("bytes", text("1MB")),
+        ("hosts", text("0-7")),
+    ];
+    let keys: Vec<_> = keys.into_iter().chain(more.iter().cloned()).collect();
+    let said = std::cell::RefCell::new(String::new());
+    with_hosts(rates.len() as u32, |cx| {
+        let warn = |message: String| *said.borrow_mut() += &message;
+        let cx = WorkloadContext { host_rate: rates, warn: &warn, ..*cx };
+        spec("collective", &keys).source(&cx).map(|_| ())
+    })
+    .expect("a job");
+    said.into_inner()
+}
+
+#[test]
+fn nccl_chooses_by_the_links_of_the_job_and_not_of_hosts_that_it_does_not_use() {
+    let rates = [Rate::from_gbps(400); 9];
+    let alone = choice_of_nccl(&rates[..8], &[]);
+    assert!(alone.contains("NCCL takes ring, LL128"), "{alone}");
+    for idle in [1, 100, 800] {
+        let mut rates = rates;
+        rates[8] = Rate::from_gbps(idle);
+        assert_eq!(choice_of_nccl(&rates, &[]), alone, "{idle} Gb/s");
+    }
+    let mut slow = rates;
+    slow[3] = Rate::from_gbps(1);
+    assert_ne!(choice_of_nccl(&slow, &[]), alone);
+}
+
+#[test]
+fn nccl_gives_each_rank_its_share_of_the_links_of_its_host() {
+    let ranks = |count, node| {
+        [
+            ("ranks_per_host", Value::Integer(count)),
+            ("gpus_per_node", Value::Integer(node)),
+            ("scale_up_rate", text("3.6Tbps")),
+            ("protocol", text("Simple")),
+        ]
+    };
+    // Four ranks a host of 400 Gb/s: 32 ranks in 8 nodes of 4, which have 50 GB/s. By hand, of the ring,
+    // whose 62 steps cross nodes 14 times: (8.4 + 48 x 3.4 + 14 x 14) x 1.4 + 1 MB / (1000 x 50 x 32 / 62).
+    let of = choice_of_nccl(&[Rate::from_gbps(400); 8], &ranks(4, 4));
+    let ring = (8.4 + 48.0 * 3.4 + 14.0 * 14.0) * 1.4 + 1e6 / (1000.0 * 50.0 * 32.0 / 62.0);
+    assert!(of.contains(&format!("ring, Simple {ring:.1} us")), "{ring} is not in {of}");
+    // Nodes of one rank each: 12.5 GB/s.
+    let of = choice_of_nccl(&[Rate::from_gbps(400); 8], &ranks(4, 1));
+    let ring = (8.4 + 62.0 * 14.0) * 1.4 + 1e6 / (1000.0 * 12.5 * 32.0 / 62.0);
+    assert!(of.contains(&format!("ring, Simple {ring:.1} us")), "{ring} is not in {of}");
 }

@@ -108,7 +108,7 @@ pub struct Asked {
     pub chunk: Option<u64>,
     /// The rank whose data a broadcast or scatter distributes, or that a reduce or gather ends at.
     pub root: u32,
-    /// Of a rank's NIC.
+    /// Of a rank's NIC, or its share of those of its host, before `[scale]`.
     pub rate: Rate,
     /// The smallest and the largest number of bytes of the groups that carry out the same operation side by
     /// side, each on its own data: they have the same number of lanes, and of messages. None: all

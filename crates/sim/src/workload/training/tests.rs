@@ -4,7 +4,7 @@ use super::super::graph::listed::{Listed, Op};
 use super::super::tests::{Given, text, with_hosts};
 use super::*;
 use crate::parameters::Value;
-use crate::units::Time;
+use crate::units::{Rate, Time};
 use crate::workload::graph::{Effect, Player};
 use std::collections::BTreeSet;
 use std::sync::Arc;
