@@ -2,8 +2,8 @@
 //!
 //! Columns are found by name, in any order, as integers or floating point of any width. `after` lists row numbers, counted
 //! from 0: as a list of integers or as text such as "3;7". The flows of an earlier run (flows.parquet) can be
-//! replayed: its rows are put in the order of their start, and where this is the same, of their numbers. Hosts may be
-//! given by name.
+//! replayed, with all of their columns or some: rows with a flow_id are put in the order of their start, and
+//! where this is the same, of these numbers. Hosts may be given by name.
 
 use std::path::Path;
 
@@ -37,13 +37,15 @@ pub fn read(path: &Path) -> Result<(Vec<TraceRow>, Vec<String>), ResultsError> {
             );
         }
     }
-    // An earlier run's flows stand in the order in which they ended; their numbers decide which paths they take.
-    if of_a_run(&present) {
+    if present.iter().any(|name| name == "flow_id") {
         let ids = parquet_read::numbers(&parquet_read::batches(path, &["flow_id"])?, 0);
-        let ids = ids.ok_or_else(|| ResultsError::input(format!("{file}: flow_id: expected numbers")))?;
-        let mut numbered: Vec<(f64, TraceRow)> = ids.into_iter().zip(rows).collect();
-        numbered.sort_by(|(a, one), (b, other)| one.start_ps.cmp(&other.start_ps).then(a.total_cmp(b)));
-        rows = numbered.into_iter().map(|(_, row)| row).collect();
+        if ids.is_none() && of_a_run(&present) {
+            return Err(ResultsError::input(format!("{file}: flow_id: expected numbers")));
+        }
+        for (row, id) in rows.iter_mut().zip(ids.into_iter().flatten()) {
+            row.id = (id >= 0.0 && id.fract() == 0.0).then_some(id as u64);
+        }
+        TraceRow::put_in_order(&mut rows, |row| row);
     }
     Ok((rows, note.into_iter().collect()))
 }
@@ -78,6 +80,7 @@ impl Row<'_> {
             deadline_ps: self.time(Field::Deadline)?,
             after: self.after()?,
             compute_ps: self.time(Field::Compute)?.unwrap_or(0),
+            id: None,
         })
     }
 

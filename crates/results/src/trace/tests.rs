@@ -130,3 +130,19 @@ proptest! {
         let _ = read(&path);
     }
 }
+
+#[test]
+fn rows_with_numbers_stand_by_start_and_number_also_without_the_other_columns_of_a_run() {
+    let dir = Scratch::new();
+    let sizes = |ids: ArrayRef| {
+        let mut columns = four(vec![0; 3], vec![1; 3], vec![7, 8, 9], vec![5.0, 0.0, 0.0]);
+        columns.push(("flow_id", ids));
+        let (rows, _) = read(&save(&dir, columns)).unwrap();
+        rows.iter().map(|row| row.size_bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(Arc::new(Int64Array::from(vec![2, 12, 3]))), [9, 8, 7]);
+    assert_eq!(sizes(Arc::new(Float64Array::from(vec![2.0, 1.0, 3.0]))), [8, 9, 7]);
+    // Without a number of each row, and with names, the order is that of the file.
+    assert_eq!(sizes(Arc::new(Int64Array::from(vec![Some(2), None, Some(1)]))), [7, 8, 9]);
+    assert_eq!(sizes(Arc::new(StringArray::from(vec!["c", "b", "a"]))), [7, 8, 9]);
+}

@@ -24,7 +24,7 @@ pub enum Field {
     Deadline,
     After,
     Compute,
-    /// Of a written table of flows; it has no meaning for a replay.
+    /// Its number among flows that start together, as in the table of flows of an earlier run.
     Id,
 }
 

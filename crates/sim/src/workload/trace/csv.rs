@@ -13,6 +13,7 @@ struct Header {
 
 impl Trace {
     /// Reads CSV. Times may have a fraction, kept to the picosecond; `after` is a list of rows such as "3;7".
+    /// Rows with a `flow_id` may be in any order.
     pub fn from_csv(bytes: &[u8], file: &str, host: HostOf) -> Result<Trace, TraceError> {
         let text = as_text(bytes, file)?;
         let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -24,9 +25,18 @@ impl Trace {
         let (header, note) = read_header(header).map_err(|m| TraceError::new(file, Some(at + 1), None, m))?;
         let mut trace = Trace::default();
         trace.warnings.extend(note.map(|note| format!("{file}:{}: {note}", at + 1)));
-        for (row, (at, line)) in lines.enumerate() {
-            let read = read_row(line, &header).and_then(|fields| trace.push(fields, host));
-            read.map_err(|message| TraceError::new(file, Some(at + 1), Some(row), message))?;
+        let wrong = |row, at: usize, message| TraceError::new(file, Some(at + 1), Some(row), message);
+        let read = |(row, (at, line)): (usize, (usize, &str))| {
+            read_row(line, &header).map(|fields| (row, at, fields)).map_err(|m| wrong(row, at, m))
+        };
+        let mut take =
+            |(row, at, fields)| trace.push(fields, host).map_err(|message| wrong(row, at, message));
+        if header.columns.iter().flatten().any(|column| column.field == Field::Id) {
+            let mut rows = lines.enumerate().map(read).collect::<Result<Vec<_>, _>>()?;
+            TraceRow::put_in_order(&mut rows, |(_, _, fields)| fields);
+            rows.into_iter().try_for_each(take)?;
+        } else {
+            lines.enumerate().try_for_each(|line| take(read(line)?))?;
         }
         trace.not_empty(file)
     }
@@ -59,6 +69,7 @@ fn read_row(line: &str, header: &Header) -> Result<TraceRow, String> {
             Field::Group if !field.is_empty() => row.group = Some(field.to_string()),
             Field::Deadline if !field.is_empty() => row.deadline_ps = Some(picoseconds(column, field)?),
             Field::Compute if !field.is_empty() => row.compute_ps = picoseconds(column, field)?,
+            Field::Id => row.id = field.parse().ok(),
             Field::After => {
                 let rows = field.split(';').map(str::trim).filter(|row| !row.is_empty());
                 row.after = rows.map(|row| whole(name, row)).collect::<Result<_, _>>()?;

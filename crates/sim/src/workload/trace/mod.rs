@@ -3,7 +3,8 @@
 //! Columns: src, dst, size_bytes, start_ns; optionally group, deadline_ns, after, compute_ns. Hosts are given
 //! by the topology's ids or names; times are relative to the start of the workload, in the unit of the
 //! column's name (ns, us, ms or s). `after` lists rows (counted from 0) that must end before this flow
-//! starts; it then starts after compute_ns, but not before start_ns.
+//! starts; it then starts after compute_ns, but not before start_ns. Rows are sorted by start; those with
+//! numbers (flow_id) may be in any order.
 
 pub mod columns;
 mod csv;
@@ -74,9 +75,21 @@ pub struct TraceRow {
     /// Rows that must end first, counted from 0.
     pub after: Vec<i64>,
     pub compute_ps: i64,
+    /// The number of the flow, where the file numbers its flows.
+    pub id: Option<u64>,
 }
 
 impl TraceRow {
+    /// Puts rows with numbers in the order of their starts, and those that start together in that of their
+    /// numbers: the table of an earlier run has them in the order in which they ended, and their order
+    /// decides which paths they take. Nothing moves where a row has no number, or waits for others by their
+    /// places.
+    pub fn put_in_order<T>(rows: &mut [T], row: impl Fn(&T) -> &TraceRow) {
+        if rows.iter().map(&row).all(|row| row.id.is_some() && row.after.is_empty()) {
+            rows.sort_by_key(|item| (row(item).start_ps, row(item).id));
+        }
+    }
+
     /// Converts a column's time, in units of `10^exponent` picoseconds; none if invalid or beyond 46 days.
     pub fn picoseconds(value: f64, exponent: u32) -> Option<i64> {
         let ps = (value * 10_f64.powi(exponent as i32)).round();

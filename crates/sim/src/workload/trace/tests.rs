@@ -388,3 +388,28 @@ proptest! {
         let _ = hpcc(&lines.replace([',', ';'], " "));
     }
 }
+
+#[test]
+fn rows_with_numbers_may_be_in_any_order_and_stand_by_start_and_number() {
+    let header = "flow_id,src,dst,size_bytes,start_ns";
+    let rows = ["3,0,1,30,5", "12,0,1,120,0", "4,1,2,40,5", "2,2,3,20,0"];
+    let sizes = |header: &str, rows: &[&str]| -> Vec<u64> {
+        let trace = csv(&format!("{header}\n{}\n", rows.join("\n"))).unwrap();
+        trace.flows().map(|flow| flow.size).collect()
+    };
+    for turned in 0..4 {
+        let mut rows = rows;
+        rows.rotate_left(turned);
+        assert_eq!(sizes(header, &rows), [20, 120, 30, 40]);
+    }
+    // Numbers of rows are those of the file: rows that wait for others stay, and need their order.
+    let waits = "flow_id,src,dst,size_bytes,start_ns,after";
+    assert_eq!(sizes(waits, &["9,0,1,90,0,", "5,1,0,50,0,0"]), [90, 50]);
+    let late = csv_error(&format!("{waits}\n9,0,1,90,7,\n5,1,0,50,0,0\n"));
+    assert!(late.contains(":3: row 1: start 0ps comes after 7ns"), "{late}");
+    // Other files may have names there.
+    assert_eq!(sizes(header, &["b,0,1,90,0", "a,0,1,50,0"]), [90, 50]);
+    // An error is of the line that it is in.
+    let wrong = csv_error(&format!("{header}\n9,0,1,90,7\n5,1,1,50,0\n"));
+    assert!(wrong.contains(":3: row 1: src and dst are both host 1"), "{wrong}");
+}
