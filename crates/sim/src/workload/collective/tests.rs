@@ -128,14 +128,14 @@ fn choice_of_nccl(rates: &[Rate], more: &[(&'static str, Value)]) -> String {
         ("hosts", text("0-7")),
     ];
     let keys: Vec<_> = keys.into_iter().chain(more.iter().cloned()).collect();
-    let said = std::cell::RefCell::new(String::new());
+    let warned = std::cell::RefCell::new(String::new());
     with_hosts(rates.len() as u32, |cx| {
-        let warn = |message: String| *said.borrow_mut() += &message;
+        let warn = |message: String| *warned.borrow_mut() += &message;
         let cx = WorkloadContext { host_rate: rates, warn: &warn, ..*cx };
         spec("collective", &keys).source(&cx).map(|_| ())
     })
     .expect("a job");
-    said.into_inner()
+    warned.into_inner()
 }
 
 #[test]
