@@ -279,6 +279,8 @@ def fingerprints(store: Path) -> dict[str, str]:
     return {key: summary["fingerprint"] for key, summary in summaries.items()}
 
 
+# It uses the Ray of this machine if there is one, such as that of another test, which has not this crate.
+@pytest.mark.alone
 def test_a_sweep_gives_the_same_here_and_on_ray(own, tmp_path):
     own("sweep", "sweep.toml", "--out", "here", "--quiet")
     here = fingerprints(tmp_path / "here")
